@@ -23,7 +23,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+type ExampleResult<T = ()> = Result<T, Box<dyn Error>>;
 
 const KILLS: u64 = 1000;
 /// Shell commands that leave processes behind.
@@ -38,13 +38,13 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const EARLY_KILL_MS: u64 = 200;
 
 /// When an agent is killed.
-enum Moment {
+enum KillMoment {
     AllRun,
     AfterPrompt(Duration),
     AfterNewSession(Duration),
 }
 
-impl Moment {
+impl KillMoment {
     fn for_round(round: u64) -> Self {
         let delay = Duration::from_millis(round * 37 % EARLY_KILL_MS);
         match round % 3 {
@@ -55,7 +55,7 @@ impl Moment {
     }
 }
 
-fn main() -> Outcome<ExitCode> {
+fn main() -> ExampleResult<ExitCode> {
     let kills = std::env::args().nth(1).map_or(Ok(KILLS), |n| n.parse())?;
     let examples = std::env::current_exe()?;
     let turnery = examples.parent().and_then(Path::parent);
@@ -67,7 +67,7 @@ fn main() -> Outcome<ExitCode> {
     let mut times = Vec::new();
     let mut orphans = 0;
     for round in 0..kills {
-        let (time, left) = kill_once(&turnery, &Moment::for_round(round))?;
+        let (time, left) = kill_once(&turnery, &KillMoment::for_round(round))?;
         for process in &left {
             writeln!(out, "left by kill {round}: {process}")?;
         }
@@ -89,7 +89,7 @@ fn main() -> Outcome<ExitCode> {
 }
 
 /// Returns the time from an agent's kill to the end of all its processes, and those left after [`TIMEOUT`].
-fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)> {
+fn kill_once(turnery: &Path, moment: &KillMoment) -> ExampleResult<(Duration, Vec<String>)> {
     let home = TempDir::new()?;
     let project = home.path().canonicalize()?.join("project");
     fs::create_dir(&project)?;
@@ -99,11 +99,11 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
     let mut reader = File::open(&lifeline)?;
     let mut agent = Agent::start(turnery, home.path(), &project)?;
     agent.run_until(moment)?;
-    if matches!(moment, Moment::AllRun) {
+    if matches!(moment, KillMoment::AllRun) {
         let since = Instant::now();
         let mut running = 0;
         while running < PROCESS_COUNT {
-            match read(&mut reader, since)? {
+            match read_with_timeout(&mut reader, since)? {
                 Some(count) => running += count,
                 None => return Err("its processes do not start".into()),
             }
@@ -113,7 +113,7 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
     let since = Instant::now();
     agent.child.kill()?;
     agent.child.wait()?;
-    while read(&mut reader, since)?.is_some_and(|count| count > 0) {}
+    while read_with_timeout(&mut reader, since)?.is_some_and(|count| count > 0) {}
     let mut left = processes_in(&project);
     while !left.is_empty() && since.elapsed() < TIMEOUT {
         thread::sleep(Duration::from_millis(1));
@@ -134,7 +134,7 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
 }
 
 /// Reads available bytes; returns 0 at the end of the pipe and `None` after the timeout.
-fn read(reader: &mut File, since: Instant) -> Outcome<Option<usize>> {
+fn read_with_timeout(reader: &mut File, since: Instant) -> ExampleResult<Option<usize>> {
     let rest = TIMEOUT.saturating_sub(since.elapsed());
     let rest = Timespec::try_from(rest)?;
     let mut ready = [PollFd::new(reader, PollFlags::IN)];
@@ -165,7 +165,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(turnery: &Path, home: &Path, project: &Path) -> Outcome<Self> {
+    fn start(turnery: &Path, home: &Path, project: &Path) -> ExampleResult<Self> {
         let command = format!("exec 9>lifeline\n{FUGITIVES}\nprintf u >&9; wait");
         let call = json!({"tool_call": {"name": "shell", "args": {"command": command}}});
         let scenario = home.join("scenario.json");
@@ -196,13 +196,13 @@ impl Agent {
         })
     }
 
-    fn run_until(&mut self, moment: &Moment) -> Outcome {
+    fn run_until(&mut self, moment: &KillMoment) -> ExampleResult {
         self.send(0, "initialize", &json!({"protocolVersion": 1}))?;
         self.receive(0)?;
         let server = json!({"name": "s", "command": "/bin/sh", "args": [self.server], "env": []});
         let params = json!({"cwd": self.project, "mcpServers": [server]});
         self.send(1, "session/new", &params)?;
-        if let Moment::AfterNewSession(delay) = moment {
+        if let KillMoment::AfterNewSession(delay) = moment {
             thread::sleep(*delay);
             return Ok(());
         }
@@ -210,20 +210,20 @@ impl Agent {
         let text = [json!({"type": "text", "text": "go"})];
         let params = json!({"sessionId": made["result"]["sessionId"], "prompt": text});
         self.send(2, "session/prompt", &params)?;
-        if let Moment::AfterPrompt(delay) = moment {
+        if let KillMoment::AfterPrompt(delay) = moment {
             thread::sleep(*delay);
         }
         Ok(())
     }
 
-    fn send(&mut self, id: u64, method: &str, params: &Value) -> Outcome {
+    fn send(&mut self, id: u64, method: &str, params: &Value) -> ExampleResult {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(self.input, "{request}")?;
         Ok(())
     }
 
     /// Returns the response to request `id`; skips all messages before it.
-    fn receive(&mut self, id: u64) -> Outcome<Value> {
+    fn receive(&mut self, id: u64) -> ExampleResult<Value> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {

@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    args::{AcpArgs, Global},
+    args::{AcpArgs, GlobalOptions},
     config::environment,
     login::key_page,
     logs,
@@ -25,7 +25,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1800);
 const MIN_STORE_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Serves until the end of input or a signal.
-pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(global: &GlobalOptions, args: AcpArgs) -> anyhow::Result<ExitCode> {
     // Must come first: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
     logs::write_in_background();
@@ -36,12 +36,12 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         let stop = stop.clone();
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
-    let app = App::read(global, args.choice.into());
+    let app = App::load(global, args.choice.into());
     // Loaded in the background: the `initialize` response lists the login methods.
     app.live_providers.look_ahead();
-    let login = login(&app);
+    let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);
-    let store: Arc<dyn Store> = Arc::new(app.store()?.inline(runtime.inline()));
+    let store: Arc<dyn Store> = Arc::new(app.open_store()?.inline(runtime.inline()));
     let agent = Arc::new(app.into_agent(Arc::clone(&store)));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
@@ -67,7 +67,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
-    runtime.end(RUNTIME_SHUTDOWN_TIMEOUT);
+    runtime.shutdown(RUNTIME_SHUTDOWN_TIMEOUT);
     watchdog.beat();
     // A drain takes as long as its prompts; that time does not count.
     let since = watchdog.leaving_since().filter(|_| !args.drain);
@@ -87,9 +87,9 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
 }
 
 /// Returns the login methods, or `None` if the path of this executable is unknown.
-fn login(app: &App) -> Option<Login> {
+fn login_methods(app: &App) -> Option<Login> {
     let live_providers = Arc::clone(&app.live_providers);
-    let pages = app.places.keys().ok().map(|keys| -> KeyPageOpener {
+    let pages = app.paths.key_file().ok().map(|keys| -> KeyPageOpener {
         let live_providers = Arc::clone(&app.live_providers);
         Arc::new(move |provider| key_page::open(&live_providers, &keys, provider))
     });

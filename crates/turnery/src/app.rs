@@ -1,7 +1,7 @@
 //! Builds the agent, its tools and its store from the configuration.
 
 use crate::{
-    args::Global,
+    args::GlobalOptions,
     config::{Config, LiveProviders, Paths, environment, providers},
     settings_resolver::SettingsSources,
     toolbox::toolbox,
@@ -22,7 +22,7 @@ use turnery_tools::{EffectPolicy, Shell};
 /// Components that do not depend on the session's folder; created once per process.
 pub(crate) struct App {
     /// Paths of configuration, keys and sessions.
-    pub(crate) places: Paths,
+    pub(crate) paths: Paths,
     /// All providers, including those without a key.
     pub(crate) live_providers: Arc<LiveProviders>,
     /// Model facts from the user's configuration.
@@ -30,18 +30,18 @@ pub(crate) struct App {
     /// Timeouts for a silent model.
     call_limits: CallLimits,
     /// Environment variables passed to commands although their names look like those of keys.
-    passed: Vec<String>,
+    pass_env: Vec<String>,
     /// Sources of a session's settings.
-    pub(crate) configured: SettingsSources,
+    pub(crate) settings_resolver: SettingsSources,
 }
 
 impl App {
     /// Reads the user's configuration. Errors in the file are stored and reported when a session is opened: an editor
     /// shows those to the user, but would hide the message of a process that fails to start.
-    pub(crate) fn read(global: &Global, flags: Config) -> Self {
+    pub(crate) fn load(global: &GlobalOptions, flags: Config) -> Self {
         let lookup = &environment::process_variable;
         let places = Paths::resolve(lookup, global.config.as_deref());
-        let path = places.config.clone().unwrap_or_default();
+        let path = places.config_file.clone().unwrap_or_default();
         let file = match (&global.config, Config::read(&path)) {
             (Some(_), Ok(None)) => Err(format!("{}: no such file", path.display())),
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
@@ -60,31 +60,34 @@ impl App {
         );
         let known = ProviderConfig::standard_from_env(lookup);
         let (user, providers, model_facts) = match file {
-            Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
-                Ok(providers) => {
-                    let model_facts = file.model_overrides().collect();
-                    (Ok(file), providers, model_facts)
+            Ok(file) => {
+                match providers::configure_providers(known.clone(), &file.providers, &path, lookup)
+                {
+                    Ok(providers) => {
+                        let model_facts = file.model_overrides().collect();
+                        (Ok(file), providers, model_facts)
+                    }
+                    Err(error) => (Err(error.to_string()), known, Vec::new()),
                 }
-                Err(error) => (Err(error.to_string()), known, Vec::new()),
-            },
+            }
             Err(error) => (Err(error), known, Vec::new()),
         };
-        let live_providers = Arc::new(LiveProviders::new(providers, places.keys().ok()));
+        let live_providers = Arc::new(LiveProviders::new(providers, places.key_file().ok()));
         let configured = SettingsSources::new(
             user,
             Config::from_environment(lookup),
             flags,
             Arc::clone(&live_providers),
         )
-        .with_commands_folder(places.commands.clone())
-        .with_guarded_paths(places.own(), key_files);
+        .with_commands_folder(places.commands_folder.clone())
+        .with_guarded_paths(places.private_paths(), key_files);
         Self {
-            places,
+            paths: places,
             live_providers,
             model_facts,
             call_limits,
-            passed,
-            configured,
+            pass_env: passed,
+            settings_resolver: configured,
         }
     }
 
@@ -93,7 +96,7 @@ impl App {
         // Commands never see a variable that holds a key, whatever its name.
         let hidden = self.hidden_env();
         // This host does not execute effects that tools request in addition to their result (C-22).
-        let passed = self.passed.iter().filter(|name| !hidden.contains(name));
+        let passed = self.pass_env.iter().filter(|name| !hidden.contains(name));
         let shell =
             Shell::hiding(hidden.iter().map(String::as_str)).passing(passed.map(String::as_str));
         let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
@@ -105,7 +108,7 @@ impl App {
                     .limits(self.call_limits),
             ),
             toolbox,
-            Arc::new(self.configured),
+            Arc::new(self.settings_resolver),
         )
         .with_hidden_env(hidden)
     }
@@ -118,12 +121,14 @@ impl App {
 
     /// Returns the settings of a session in `roots`.
     pub(crate) fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        self.configured.settings(roots)
+        self.settings_resolver.settings(roots)
     }
 
     /// Opens the session store.
-    pub(crate) fn store(&self) -> anyhow::Result<SqliteStore> {
-        Ok(SqliteStore::open(self.places.sessions()?.to_owned()))
+    pub(crate) fn open_store(&self) -> anyhow::Result<SqliteStore> {
+        Ok(SqliteStore::open(
+            self.paths.sessions_database()?.to_owned(),
+        ))
     }
 
     /// Returns the configured price of a model, given as `provider/model`.
@@ -136,7 +141,7 @@ impl App {
     /// provider is connected, the user's local servers are queried for their models first.
     pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
         let mut settings = self.settings(std::slice::from_ref(&cwd))?;
-        if settings.model.provider == "offline" && !self.configured.is_model_chosen(&cwd) {
+        if settings.model.provider == "offline" && !self.settings_resolver.is_model_chosen(&cwd) {
             self.live_providers.discover().await;
             settings = self.settings(std::slice::from_ref(&cwd))?;
             if let Some(silent) = self.silent_server(&settings, &cwd) {
@@ -163,7 +168,7 @@ impl App {
 
     /// Returns the user's local server that would be used in `cwd` if it had answered with at least one model.
     pub(crate) fn silent_server(&self, settings: &Settings, cwd: &Path) -> Option<ProviderConfig> {
-        if settings.model.provider != "offline" || self.configured.is_model_chosen(cwd) {
+        if settings.model.provider != "offline" || self.settings_resolver.is_model_chosen(cwd) {
             return None;
         }
         self.live_providers
@@ -174,7 +179,7 @@ impl App {
 }
 
 /// Returns the absolute working folder: `cwd`, or the current folder.
-pub(crate) fn folder(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+pub(crate) fn resolve_cwd(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     use anyhow::Context as _;
     let asked = cwd.unwrap_or_else(|| PathBuf::from("."));
     asked
@@ -191,7 +196,7 @@ mod tests {
     use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, execute};
 
     /// Calls a tool that requests an effect through `tools`; returns the effects that reach the caller.
-    async fn effects(tools: Toolbox) -> Vec<Value> {
+    async fn effects_of_call(tools: Toolbox) -> Vec<Value> {
         let emit = || vec![json!({"kind": "emit", "type": "order.placed"})];
         let busy = Action::new("busy", "", move |_: Value, _| async move {
             ToolEnvelope::json(json!("done")).with_effects(emit())
@@ -209,13 +214,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config.toml");
         std::fs::write(&config, "").unwrap();
-        let global = Global {
+        let global = GlobalOptions {
             config: Some(config),
         };
-        let app = App::read(&global, Config::default());
+        let app = App::load(&global, Config::default());
         let agent = app.into_agent(Arc::new(MemoryStore::new()));
-        assert_eq!(effects(agent.toolbox().clone()).await, Vec::<Value>::new());
+        assert_eq!(
+            effects_of_call(agent.toolbox().clone()).await,
+            Vec::<Value>::new()
+        );
         // Control: without the server's policy the effect passes.
-        assert_eq!(effects(toolbox(Shell::default())).await.len(), 1);
+        assert_eq!(effects_of_call(toolbox(Shell::default())).await.len(), 1);
     }
 }

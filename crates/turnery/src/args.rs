@@ -20,7 +20,7 @@ use turnery_tools::{Mode, Rule, SandboxMode};
 pub(crate) const FIRST_PROMPT: &str = "what changed?";
 
 /// Returns the introduction that a bare `turnery` prints.
-pub(crate) fn welcome() -> String {
+pub(crate) fn welcome_text() -> String {
     format!(
         "\
 turnery is a coding agent. It works in the folder that you are in.
@@ -53,7 +53,7 @@ TURNERY_LOCAL_SERVERS=off looks for no model server on this machine.";
 pub(crate) struct Args {
     /// Command to run; without one, turnery serves an editor on stdin.
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
     /// Same as `turnery acp`.
     #[arg(long, hide = true)]
     pub(crate) acp: bool,
@@ -64,12 +64,12 @@ pub(crate) struct Args {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     #[command(flatten)]
-    pub(crate) choice: Choices,
+    pub(crate) choice: SettingsFlags,
 }
 
 /// Options of every command.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Global {
+pub(crate) struct GlobalOptions {
     /// Configuration file to read.
     pub(crate) config: Option<PathBuf>,
 }
@@ -77,18 +77,18 @@ pub(crate) struct Global {
 impl Args {
     /// Parses the command line. Exits with a message if it is invalid or asks for help.
     pub(crate) fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| with_quotes(error).exit())
+        Self::try_parse().unwrap_or_else(|error| suggest_quotes(error).exit())
     }
 
-    pub(crate) fn global(&self) -> Global {
-        Global {
+    pub(crate) fn global(&self) -> GlobalOptions {
+        GlobalOptions {
             config: self.config.clone(),
         }
     }
 }
 
 /// Adds a tip to the error for an unexpected word: prompts of several words need quotes.
-fn with_quotes(mut error: clap::Error) -> clap::Error {
+fn suggest_quotes(mut error: clap::Error) -> clap::Error {
     let is_word = matches!(
         error.get(ContextKind::InvalidArg),
         Some(ContextValue::String(word)) if !word.starts_with('-')
@@ -106,7 +106,7 @@ fn with_quotes(mut error: clap::Error) -> clap::Error {
 
 /// Subcommands of `turnery`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Serve an editor: Agent Client Protocol on stdin and stdout.
     Acp(AcpArgs),
     /// Run one prompt and print the answer.
@@ -132,7 +132,7 @@ pub(crate) enum Command {
 
 /// Options shared by `acp` and `run`.
 #[derive(Clone, Debug, Default, Group)]
-pub(crate) struct Choices {
+pub(crate) struct SettingsFlags {
     /// The model to use, for example anthropic/claude-sonnet-4-5 or offline.
     #[arg(long, value_name = "PROVIDER/MODEL", value_parser = values::model)]
     model: Option<ModelName>,
@@ -171,7 +171,7 @@ pub(crate) struct Choices {
     no_hooks: bool,
 }
 
-impl Choices {
+impl SettingsFlags {
     /// Merges these options with `before`, those given before the subcommand; these take precedence.
     pub(crate) fn or(mut self, before: Self) -> Self {
         self.allow.extend(before.allow);
@@ -192,8 +192,8 @@ impl Choices {
     }
 }
 
-impl From<Choices> for Config {
-    fn from(flags: Choices) -> Self {
+impl From<SettingsFlags> for Config {
+    fn from(flags: SettingsFlags) -> Self {
         Self {
             model: flags.model,
             mode: flags.mode,
@@ -231,10 +231,10 @@ pub(crate) struct AcpArgs {
     #[arg(long)]
     pub(crate) acp_v2: bool,
     #[command(flatten)]
-    pub(crate) choice: Choices,
+    pub(crate) choice: SettingsFlags,
     /// Subcommand that an editor appends to its arguments to log in at a terminal (AUTH-9).
     #[command(subcommand)]
-    pub(crate) instead: Option<AcpCommand>,
+    pub(crate) subcommand: Option<AcpCommand>,
 }
 
 /// Commands that run instead of serving an editor.
@@ -247,12 +247,12 @@ pub(crate) enum AcpCommand {
 
 impl AcpArgs {
     /// Returns the arguments of `acp` without its own flags.
-    pub(crate) fn from_flags(choice: Choices) -> Self {
+    pub(crate) fn from_flags(choice: SettingsFlags) -> Self {
         Self {
             drain: false,
             acp_v2: false,
             choice,
-            instead: None,
+            subcommand: None,
         }
     }
 }
@@ -295,9 +295,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) audio: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) tries: TryArgs,
+    pub(crate) try_args: TryArgs,
     #[command(flatten)]
-    pub(crate) how: RunOptions,
+    pub(crate) options: RunOptions,
 }
 
 /// Options for running a prompt and printing its output.
@@ -305,14 +305,14 @@ pub(crate) struct RunArgs {
 pub(crate) struct RunOptions {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     #[command(flatten)]
-    pub(crate) choice: Choices,
+    pub(crate) choice: SettingsFlags,
 }
 
 /// Output format of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// The model's text.
     #[default]
     Text,
@@ -335,12 +335,12 @@ Examples:
   turnery sessions repair ID               mend it, with a copy kept")]
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
-    pub(crate) what: Sessions,
+    pub(crate) command: SessionsCommand,
 }
 
 /// Subcommands of `turnery sessions`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sessions {
+pub(crate) enum SessionsCommand {
     #[command(flatten)]
     Store(StoreCommand),
     #[command(flatten)]
@@ -495,12 +495,12 @@ pub(crate) struct ModelsArgs {
 #[derive(Debug, Group)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
-    pub(crate) what: Mcp,
+    pub(crate) command: McpCommand,
 }
 
 /// Subcommands of `turnery mcp`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Mcp {
+pub(crate) enum McpCommand {
     /// Start each server of config.toml, list its tools, and stop it.
     List {
         /// Print a JSON array.
@@ -520,12 +520,12 @@ Examples:
   echo '{\"command\": \"ls\"}' | turnery tool call shell -")]
 pub(crate) struct ToolArgs {
     #[command(subcommand)]
-    pub(crate) what: Tool,
+    pub(crate) command: ToolCommand,
 }
 
 /// Subcommands of `turnery tool`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tool {
+pub(crate) enum ToolCommand {
     /// List the tools.
     List {
         /// Print a JSON array, including the schemas of the arguments.

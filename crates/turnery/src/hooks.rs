@@ -63,7 +63,7 @@ pub(crate) fn slowest_timeout(entries: &[HookEntry]) -> Duration {
 
 impl HookCommand {
     /// Runs the command. The error names the command and the failure.
-    async fn ask(&self, cx: &HookCx, event: HookEvent<'_>) -> Result<HookResponse, String> {
+    async fn invoke(&self, cx: &HookCx, event: HookEvent<'_>) -> Result<HookResponse, String> {
         let input = HookInput {
             session_id: &cx.session_id,
             loop_id: &cx.loop_id,
@@ -90,7 +90,7 @@ impl HookCommand {
     }
 
     /// Returns the reason for a stop: the command's text, or its name.
-    fn reason(&self, text: Option<String>) -> String {
+    fn reason_or_name(&self, text: Option<String>) -> String {
         text.unwrap_or_else(|| format!("the hook {} said no", self.name))
     }
 }
@@ -117,14 +117,15 @@ impl Hooks for HookCommand {
     fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             let (on, event) = wire::hook_event(hook, &cx.messages);
-            if on != self.entry.on || !event.tool().is_none_or(|tool| self.matches_tool(tool)) {
+            if on != self.entry.on || !event.tool_name().is_none_or(|tool| self.matches_tool(tool))
+            {
                 return HookVerdict::Continue;
             }
-            match HookCommand::ask(self, cx, event).await {
+            match HookCommand::invoke(self, cx, event).await {
                 Ok(response) => match response.verdict {
                     HookAction::Go => HookVerdict::Continue,
-                    HookAction::Warn => HookVerdict::Warn(self.reason(response.text)),
-                    HookAction::Stop => HookVerdict::Stop(self.reason(response.text)),
+                    HookAction::Warn => HookVerdict::Warn(self.reason_or_name(response.text)),
+                    HookAction::Stop => HookVerdict::Stop(self.reason_or_name(response.text)),
                     HookAction::Inject => {
                         HookVerdict::Inject(response.text.map(Content::text).into_iter().collect())
                     }
@@ -143,10 +144,10 @@ impl Hooks for HookCommand {
             if self.entry.on != HookPoint::BeforeLoop {
                 return Ok(());
             }
-            let text = wire::text(input);
-            let response = HookCommand::ask(self, cx, HookEvent::BeforeLoop { text }).await?;
+            let text = wire::content_text(input);
+            let response = HookCommand::invoke(self, cx, HookEvent::BeforeLoop { text }).await?;
             match response.verdict {
-                HookAction::Stop => Err(self.reason(response.text)),
+                HookAction::Stop => Err(self.reason_or_name(response.text)),
                 HookAction::Go | HookAction::Warn | HookAction::Inject => Ok(()),
             }
         })
@@ -157,10 +158,10 @@ impl Hooks for HookCommand {
             if self.entry.on != HookPoint::AfterLoop {
                 return;
             }
-            match HookCommand::ask(self, cx, wire::after_loop_event(record)).await {
+            match HookCommand::invoke(self, cx, wire::after_loop_event(record)).await {
                 Ok(response) => match (response.verdict, response.text) {
                     (HookAction::Warn | HookAction::Stop, text) => {
-                        tracing::warn!("{}", self.reason(text))
+                        tracing::warn!("{}", self.reason_or_name(text))
                     }
                     (HookAction::Go | HookAction::Inject, _) => {}
                 },

@@ -13,12 +13,12 @@ use std::{
 };
 
 /// Largest part of an AGENTS.md file that is read. Unit: bytes.
-pub(crate) const LONGEST: usize = 64 << 10;
+pub(crate) const MAX_FILE_BYTES: usize = 64 << 10;
 
 const FILE_NAME: &str = "AGENTS.md";
 
 /// Returns the system prompt for a session in `roots`, of which the working directory is the first.
-pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
+pub(crate) fn system_prompt(roots: &[PathBuf]) -> Arc<str> {
     let mut text = include_str!("instructions.md").to_owned();
     let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
     let _ = write!(
@@ -33,7 +33,7 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
     // In reverse: later instructions take precedence, and earlier roots do over later ones (DIR-6).
     let mut seen = Vec::new();
     for root in roots.iter().rev() {
-        for file in files(root) {
+        for file in agents_files(root) {
             if !seen.contains(&file) {
                 append_file(&mut text, &file);
                 seen.push(file);
@@ -44,7 +44,7 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
 }
 
 /// Returns the AGENTS.md files for a root, from the top of its repository down to the root.
-fn files(root: &Path) -> Vec<PathBuf> {
+fn agents_files(root: &Path) -> Vec<PathBuf> {
     let is_top = |folder: &&Path| {
         folder.join(".git").exists() && (*folder == root || !is_shared_folder(folder))
     };
@@ -80,7 +80,7 @@ pub(crate) fn resolve_inside(file: &Path, top: &Path) -> Option<PathBuf> {
 }
 
 /// Opens a file with a resolved path. Fails if it has become a link since, and does not block on a pipe.
-pub(crate) fn open(file: &Path) -> io::Result<File> {
+pub(crate) fn open_no_follow(file: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
     options.read(true).custom_flags(flags.bits().cast_signed());
@@ -89,13 +89,14 @@ pub(crate) fn open(file: &Path) -> io::Result<File> {
 
 fn append_file(text: &mut String, file: &Path) {
     let mut bytes = Vec::new();
-    let read = open(file).and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
+    let read = open_no_follow(file)
+        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
         tracing::warn!("{} cannot be read: {error}", file.display());
         return;
     }
-    let cut = bytes.len() > LONGEST;
-    bytes.truncate(LONGEST);
+    let cut = bytes.len() > MAX_FILE_BYTES;
+    bytes.truncate(MAX_FILE_BYTES);
     let content = String::from_utf8_lossy(&bytes);
     let content = match cut {
         true => content.trim_end_matches('\u{fffd}'),
@@ -145,7 +146,7 @@ mod tests {
         fs::write(inner.join("AGENTS.md"), "of the inner crate").unwrap();
         fs::write(other.join("AGENTS.md"), "of the other root").unwrap();
 
-        let system = system(&[inner, other.clone(), other]);
+        let system = system_prompt(&[inner, other.clone(), other]);
         let first = position_of(&system, "of the other root");
         let second = position_of(&system, "of the repository");
         let third = position_of(&system, "of the inner crate");
@@ -161,19 +162,19 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         fs::write(home.path().join("AGENTS.md"), "from above").unwrap();
         fs::write(inner.join("AGENTS.md"), "from the folder").unwrap();
-        let system = system(&[inner]);
+        let system = system_prompt(&[inner]);
         assert!(system.contains("from the folder") && !system.contains("from above"));
     }
 
     #[test]
     fn long_file_is_cut_with_note() {
         let root = tempfile::tempdir().unwrap();
-        let text = format!("x{}", "é".repeat(LONGEST));
+        let text = format!("x{}", "é".repeat(MAX_FILE_BYTES));
         fs::write(root.path().join("AGENTS.md"), text).unwrap();
-        let system = system(&[root.path().to_owned()]);
+        let system = system_prompt(&[root.path().to_owned()]);
         assert!(system.contains("longer than 64 KiB"));
         assert!(!system.contains('\u{fffd}'), "cut inside a character");
-        assert!(system.len() < LONGEST + 4096);
+        assert!(system.len() < MAX_FILE_BYTES + 4096);
     }
 
     #[cfg(unix)]
@@ -184,7 +185,7 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         fs::write(home.path().join("id_rsa"), "the private key").unwrap();
         std::os::unix::fs::symlink(home.path().join("id_rsa"), root.join("AGENTS.md")).unwrap();
-        assert!(!system(&[root]).contains("the private key"));
+        assert!(!system_prompt(&[root]).contains("the private key"));
     }
 
     #[test]
@@ -198,10 +199,10 @@ mod tests {
         fs::write(notes.join("CLAUDE.md"), "the text").unwrap();
         let link = notes.join(FILE_NAME);
         std::os::unix::fs::symlink("../.ssh/id", &link).unwrap();
-        assert!(!system(std::slice::from_ref(&notes)).contains("the key"));
+        assert!(!system_prompt(std::slice::from_ref(&notes)).contains("the key"));
         fs::remove_file(&link).unwrap();
         std::os::unix::fs::symlink("CLAUDE.md", &link).unwrap();
-        assert!(system(&[notes]).contains("the text"));
+        assert!(system_prompt(&[notes]).contains("the text"));
     }
 
     #[test]
@@ -224,11 +225,11 @@ mod tests {
             fs::create_dir(folder).unwrap();
         }
         fs::write(shared.path().join(FILE_NAME), "planted").unwrap();
-        let own = system(std::slice::from_ref(&inner));
+        let own = system_prompt(std::slice::from_ref(&inner));
         assert!(own.contains("planted"));
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
         fs::set_permissions(shared.path(), open).unwrap();
-        assert!(!system(&[inner]).contains("planted"));
-        assert!(system(&[shared.path().to_owned()]).contains("planted"));
+        assert!(!system_prompt(&[inner]).contains("planted"));
+        assert!(system_prompt(&[shared.path().to_owned()]).contains("planted"));
     }
 }

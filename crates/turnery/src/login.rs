@@ -7,14 +7,14 @@ mod terminal_user;
 
 use crate::{
     app::App,
-    args::Global,
+    args::GlobalOptions,
     config::{
         Config, LiveProviders,
         key_file::{KeyFile, KeyFileError, StoredKey},
     },
     logs::print_message,
     run::exit,
-    runtime::runtime,
+    runtime::current_thread_runtime,
 };
 use anyhow::{Context as _, bail};
 use login_args::{LoginArgs, LogoutArgs};
@@ -28,15 +28,15 @@ use turnery_engine::ModelErrorKind;
 use turnery_models::{ProviderConfig, check_key};
 
 /// Number of attempts to type a valid key.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Longest key that is accepted. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// Runs `turnery login`. Succeeds only if a key was stored (AUTH-9).
-pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode> {
-    let app = App::read(global, Config::default());
-    let keys = app.places.keys()?;
+pub(crate) fn login(global: &GlobalOptions, args: LoginArgs) -> anyhow::Result<ExitCode> {
+    let app = App::load(global, Config::default());
+    let keys = app.paths.key_file()?;
     let mut user = match args.with_key {
         true => None,
         false => TerminalUser::at_terminal(),
@@ -59,20 +59,21 @@ fn choose_provider_and_key(
     args: &LoginArgs,
     mut user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<(ProviderConfig, Vec<String>)> {
-    let mut provider = provider_choice::provider(args, &app.live_providers, user.as_deref_mut())?;
+    let mut provider =
+        provider_choice::choose_provider(args, &app.live_providers, user.as_deref_mut())?;
     let mut tries = 1;
     loop {
         provider.key = read_key(&provider, args, user.as_deref_mut())?;
         if args.no_check {
             return Ok((provider, Vec::new()));
         }
-        let fault = match runtime()?.block_on(check_key(&provider)) {
+        let fault = match current_thread_runtime()?.block_on(check_key(&provider)) {
             Ok(models) => return Ok((provider, models)),
             Err(fault) => fault,
         };
         let is_refused = fault.kind == ModelErrorKind::Auth;
         match user.as_deref_mut() {
-            Some(_) if is_refused && tries < TRIES => print_message(&fault.message),
+            Some(_) if is_refused && tries < MAX_ATTEMPTS => print_message(&fault.message),
             Some(user) if !is_refused => {
                 print_message(&fault.message);
                 match user.confirm("Keep it unchecked all the same?")? {
@@ -160,7 +161,7 @@ fn save_and_report(
         Some(_) => format!("the key for {name}"),
         None => format!("the address of {name}, which needs no key,"),
     };
-    store(&app.live_providers, keys, provider, models)?;
+    save_key(&app.live_providers, keys, provider, models)?;
     print_message(&format!(
         "{what} is kept in {}, for you alone to read",
         keys.path().display()
@@ -178,7 +179,7 @@ fn save_and_report(
 }
 
 /// Stores the key of a provider together with its address.
-fn store(
+fn save_key(
     live_providers: &LiveProviders,
     keys: &KeyFile,
     provider: ProviderConfig,
@@ -200,9 +201,9 @@ fn store(
 }
 
 /// Runs `turnery logout`.
-pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
-    let app = App::read(global, Config::default());
-    let keys = app.places.keys()?;
+pub(crate) fn logout(global: &GlobalOptions, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
+    let app = App::load(global, Config::default());
+    let keys = app.paths.key_file()?;
     let mut all = keys.read_ignoring_mode()?;
     let names: Vec<String> = match &args.provider {
         Some(name) => all.remove(name).map(|_| name.clone()).into_iter().collect(),

@@ -2,7 +2,7 @@
 
 mod backlog;
 
-use backlog::Backlog;
+use backlog::StderrBacklog;
 use std::{
     io::{self, IsTerminal as _, Write},
     sync::{Arc, OnceLock},
@@ -22,17 +22,17 @@ use turnery_tools::visible;
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Set once writes to stderr must not block.
-static BACKLOG: OnceLock<Arc<Backlog>> = OnceLock::new();
+static BACKLOG: OnceLock<Arc<StderrBacklog>> = OnceLock::new();
 
 /// Starts logging to stderr: warnings, and more with `-v`, `TURNERY_LOG` or `RUST_LOG`. The guard must be kept
 /// until the end of the process.
 #[must_use]
-pub(crate) fn start(verbose: u8) -> FlushGuard {
+pub(crate) fn init(verbose: u8) -> FlushGuard {
     let wish = ["TURNERY_LOG", "RUST_LOG"]
         .iter()
         .find_map(|name| crate::config::environment::process_variable(name));
     let format = fmt()
-        .with_writer(|| Stderr)
+        .with_writer(|| StderrWriter)
         .with_ansi(is_colour_enabled())
         .without_time();
     // A filter with targets slows the start-up, so it is built only on request.
@@ -64,7 +64,7 @@ fn init_subscriber(subscriber: impl Subscriber + Send + Sync + 'static) {
 /// Makes all further writes to stderr non-blocking. For processes started by a client, which may never read stderr;
 /// a shell does.
 pub(crate) fn write_in_background() {
-    let _ = BACKLOG.set(Backlog::new(io::stderr()));
+    let _ = BACKLOG.set(StderrBacklog::new(io::stderr()));
 }
 
 /// Flushes the last lines when dropped, even after a panic.
@@ -80,12 +80,12 @@ impl Drop for FlushGuard {
 }
 
 /// Writer of whole lines, each in one write.
-struct Stderr;
+struct StderrWriter;
 
-impl Write for Stderr {
+impl Write for StderrWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match BACKLOG.get() {
-            Some(backlog) => backlog.add(line),
+            Some(backlog) => backlog.push_line(line),
             None => io::stderr().write_all(line)?,
         }
         Ok(line.len())
@@ -105,7 +105,7 @@ pub(crate) fn is_colour_enabled() -> bool {
 /// Errors of writing are ignored.
 pub(crate) fn print_message(text: &str) {
     let text = visible(text);
-    let _ = Stderr.write_all(format!("turnery: {text}\n").as_bytes());
+    let _ = StderrWriter.write_all(format!("turnery: {text}\n").as_bytes());
 }
 
 /// Prints an error to stderr.

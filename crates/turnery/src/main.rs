@@ -24,7 +24,7 @@ mod watchdog;
 #[cfg(not(unix))]
 compile_error!("turnery needs a Unix: on Windows, build it in WSL");
 
-use args::{AcpArgs, AcpCommand, Args, Command, Sessions};
+use args::{AcpArgs, AcpCommand, Args, CliCommand, SessionsCommand};
 use clap::CommandFactory as _;
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -38,39 +38,41 @@ fn main() -> ExitCode {
     turnery_tools::processes::forbid_inspection();
     logs::install_panic_hook();
     let args = Args::read();
-    let _last_words = logs::start(args.verbose);
+    let _last_words = logs::init(args.verbose);
     let global = args.global();
     let flags = args.choice;
     let done = match args.command {
         Some(
-            Command::Acp(AcpArgs {
-                instead: Some(AcpCommand::Login(login)),
+            CliCommand::Acp(AcpArgs {
+                subcommand: Some(AcpCommand::Login(login)),
                 ..
             })
-            | Command::Login(login),
+            | CliCommand::Login(login),
         ) => login::login(&global, login),
-        Some(Command::Logout(logout)) => login::logout(&global, &logout),
-        Some(Command::Acp(mut acp)) => {
+        Some(CliCommand::Logout(logout)) => login::logout(&global, &logout),
+        Some(CliCommand::Acp(mut acp)) => {
             acp.choice = acp.choice.or(flags);
             acp::serve(&global, acp)
         }
-        Some(Command::Run(mut run)) => {
-            run.how.choice = run.how.choice.or(flags);
+        Some(CliCommand::Run(mut run)) => {
+            run.options.choice = run.options.choice.or(flags);
             return run::run(&global, *run);
         }
-        Some(Command::Sessions(sessions)) => match sessions.what {
-            Sessions::Store(command) => sessions::run(&global, command),
-            Sessions::RunAgain(again) => return run::again(&global, again, flags),
+        Some(CliCommand::Sessions(sessions)) => match sessions.command {
+            SessionsCommand::Store(command) => sessions::run(&global, command),
+            SessionsCommand::RunAgain(again) => {
+                return run::run_session_command(&global, again, flags);
+            }
         },
-        Some(Command::Models(models)) => models::run(&global, &models),
-        Some(Command::Mcp(mcp)) => mcp::run(&global, &mcp.what),
-        Some(Command::Tool(tool)) => tool::run(tool.what),
-        Some(Command::Completions(completions)) => completions::print_script(completions.shell),
-        Some(Command::Schema) => config::schema::write(),
+        Some(CliCommand::Models(models)) => models::run(&global, &models),
+        Some(CliCommand::Mcp(mcp)) => mcp::run(&global, &mcp.command),
+        Some(CliCommand::Tool(tool)) => tool::run(tool.command),
+        Some(CliCommand::Completions(completions)) => completions::print_script(completions.shell),
+        Some(CliCommand::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {
             acp::serve(&global, AcpArgs::from_flags(flags))
         }
-        None => welcome(),
+        None => print_welcome(),
     };
     done.unwrap_or_else(|error| {
         // A reader that closes the pipe early, such as `head`, is not an error.
@@ -90,9 +92,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Prints a short introduction for a bare `turnery` at a terminal.
-fn welcome() -> anyhow::Result<ExitCode> {
+fn print_welcome() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", args::welcome())?;
+    writeln!(out, "{}", args::welcome_text())?;
     writeln!(out, "{}", Args::command().render_usage())?;
     Ok(ExitCode::SUCCESS)
 }

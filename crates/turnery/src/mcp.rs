@@ -1,10 +1,10 @@
 //! `turnery mcp`: lists the configured MCP servers and checks that they work.
 
 use crate::{
-    app::{App, folder},
-    args::{Global, Mcp},
+    app::{App, resolve_cwd},
+    args::{GlobalOptions, McpCommand},
     config::Config,
-    runtime::runtime,
+    runtime::current_thread_runtime,
 };
 use serde_json::{Value, json};
 use std::{
@@ -19,16 +19,16 @@ use turnery_tools::{
 };
 
 /// Runs `turnery mcp`. Fails if one of the servers does not work.
-pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
-    let Mcp::List { json } = what;
-    let app = App::read(global, Config::default());
-    let roots = vec![folder(None)?];
+pub(crate) fn run(global: &GlobalOptions, what: &McpCommand) -> anyhow::Result<ExitCode> {
+    let McpCommand::List { json } = what;
+    let app = App::load(global, Config::default());
+    let roots = vec![resolve_cwd(None)?];
     let servers = app.settings(&roots)?.mcp;
     let launch = Launch {
         roots,
         hidden_env: app.hidden_env(),
     };
-    let runtime = runtime()?;
+    let runtime = current_thread_runtime()?;
     let all = runtime.block_on(async {
         let servers = Servers::new(&servers, &launch).unlogged();
         servers.start();

@@ -1,10 +1,10 @@
 //! `turnery models`: lists the usable models and what the others need.
 
 use crate::{
-    app::{App, folder},
-    args::{Global, ModelsArgs},
+    app::{App, resolve_cwd},
+    args::{GlobalOptions, ModelsArgs},
     config::Config,
-    runtime::runtime,
+    runtime::current_thread_runtime,
 };
 use serde::Serialize;
 use std::{
@@ -29,19 +29,19 @@ struct ModelRow {
 }
 
 /// Runs `turnery models`.
-pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
-    let app = App::read(global, Config::default());
-    let runtime = runtime()?;
+pub(crate) fn run(global: &GlobalOptions, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
+    let app = App::load(global, Config::default());
+    let runtime = current_thread_runtime()?;
     runtime.block_on(app.live_providers.discover());
     runtime.shutdown_background();
-    let cwd = folder(None)?;
+    let cwd = resolve_cwd(None)?;
     let settings = app.settings(std::slice::from_ref(&cwd))?;
     let default = match app.silent_server(&settings, &cwd) {
         Some(server) => row_name(&server, server.models.first()),
         None => settings.model.to_string(),
     };
     let silent = |provider: &ProviderConfig| app.live_providers.local_servers().is_silent(provider);
-    let rows = rows(&app.live_providers.now(), default, silent);
+    let rows = model_rows(&app.live_providers.now(), default, silent);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -58,13 +58,13 @@ fn row_name(provider: &ProviderConfig, model: Option<&String>) -> String {
     format!("{}/{}", provider.name, model.map_or("...", String::as_str))
 }
 
-fn rows(
+fn model_rows(
     all: &[ProviderConfig],
     default: String,
     is_silent: impl Fn(&ProviderConfig) -> bool,
 ) -> Vec<ModelRow> {
     let lacks = |provider: &ProviderConfig| match provider.require_key() {
-        Err(missing) => Some(needs(missing)),
+        Err(missing) => Some(describe_missing_key(missing)),
         Ok(()) if is_silent(provider) => Some(format!(
             "a server with models at {}",
             provider.display_url()
@@ -104,7 +104,7 @@ fn rows(
 }
 
 /// Returns the text that says how to provide the missing key.
-fn needs(missing: MissingKeyError) -> String {
+fn describe_missing_key(missing: MissingKeyError) -> String {
     let MissingKeyError { provider, hint } = missing;
     format!("{hint}, or turnery login {provider}")
 }
@@ -147,7 +147,7 @@ mod tests {
             provider("openai", "OPENAI_API_KEY", &["gpt-5"]),
             provider("ollama", "", &[]),
         ];
-        let rows = rows(&all, "ollama/qwen3".to_owned(), |_| false);
+        let rows = model_rows(&all, "ollama/qwen3".to_owned(), |_| false);
         let mut out = Vec::new();
         write_rows(&rows, &mut out).unwrap();
         assert!(

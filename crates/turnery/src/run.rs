@@ -18,15 +18,18 @@ pub(crate) mod try_models;
 pub(crate) use job::loop_number;
 
 use crate::{
-    app::{App, folder},
-    args::{Choices, FIRST_PROMPT, Format, Global, RunAgainCommand, RunArgs, RunOptions},
+    app::{App, resolve_cwd},
+    args::{
+        FIRST_PROMPT, GlobalOptions, OutputFormat, RunAgainCommand, RunArgs, RunOptions,
+        SettingsFlags,
+    },
     config::Config,
     logs,
-    runtime::runtime,
+    runtime::current_thread_runtime,
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
-use job::{Job, SessionTarget, Work};
+use job::{Job, JobAction, SessionTarget};
 use prompt_input::SilentStdin;
 use result::RunResult;
 use std::{
@@ -51,7 +54,7 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs `turnery run`.
-pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
+pub(crate) fn run(global: &GlobalOptions, args: RunArgs) -> ExitCode {
     let RunArgs {
         prompt,
         cwd,
@@ -59,11 +62,11 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         continue_newest,
         image,
         audio,
-        tries,
-        how,
+        try_args: tries,
+        options: how,
     } = args;
     let target = match (session, continue_newest) {
-        (Some(id), _) => SessionTarget::Here(id, cwd),
+        (Some(id), _) => SessionTarget::InFolder(id, cwd),
         (None, true) => SessionTarget::Newest(cwd),
         (None, false) => SessionTarget::New(cwd),
     };
@@ -71,15 +74,23 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         tries.check_count()?;
         let content = read_prompt(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
-            true => Work::Prompt(content),
-            false => Work::Try(tries, content),
+            true => JobAction::Prompt(content),
+            false => JobAction::TryModels(tries, content),
         };
-        Ok(Job { work, target, how })
+        Ok(Job {
+            action: work,
+            target,
+            options: how,
+        })
     })
 }
 
 /// Runs the `turnery sessions` commands that call a model. `flags` are those before the command.
-pub(crate) fn again(global: &Global, again: RunAgainCommand, flags: Choices) -> ExitCode {
+pub(crate) fn run_session_command(
+    global: &GlobalOptions,
+    again: RunAgainCommand,
+    flags: SettingsFlags,
+) -> ExitCode {
     let (RunAgainCommand::Continue { how, .. }
     | RunAgainCommand::Rerun { how, .. }
     | RunAgainCommand::Branch { how, .. }
@@ -90,30 +101,34 @@ pub(crate) fn again(global: &Global, again: RunAgainCommand, flags: Choices) -> 
     };
     execute_job(global, how.format, || {
         let (id, work) = match again {
-            RunAgainCommand::Continue { id, .. } => (id, Work::Continue),
-            RunAgainCommand::Rerun { id, which, .. } => (id, Work::Rerun(which)),
-            RunAgainCommand::Compact { id, .. } => (id, Work::Compact),
+            RunAgainCommand::Continue { id, .. } => (id, JobAction::Continue),
+            RunAgainCommand::Rerun { id, which, .. } => (id, JobAction::Rerun(which)),
+            RunAgainCommand::Compact { id, .. } => (id, JobAction::Compact),
             RunAgainCommand::Branch {
                 id, from, prompt, ..
             } => {
                 let content = read_prompt(prompt.as_deref(), &[], &[])?;
-                (id, Work::Branch(from, content))
+                (id, JobAction::Branch(from, content))
             }
         };
-        let target = SessionTarget::There(id);
-        Ok(Job { work, target, how })
+        let target = SessionTarget::Stored(id);
+        Ok(Job {
+            action: work,
+            target,
+            options: how,
+        })
     })
 }
 
 fn execute_job(
-    global: &Global,
-    format: Format,
+    global: &GlobalOptions,
+    format: OutputFormat,
     job: impl FnOnce() -> anyhow::Result<Job>,
 ) -> ExitCode {
     let began = Instant::now();
     let mut result = match job() {
         Ok(job) => run_in_runtime(global, job).unwrap_or_else(|error| {
-            let mut result = RunResult::failed(&error);
+            let mut result = RunResult::from_error(&error);
             if is_broken_pipe(&error) {
                 // A reader that closes the pipe early, as in `turnery run ... | head`, is not an error.
                 result.error = None;
@@ -128,8 +143,8 @@ fn execute_job(
         logs::report_error(&anyhow!("{error}"));
     }
     let written = match format {
-        Format::Text => Ok(()),
-        Format::Json | Format::StreamJson => {
+        OutputFormat::Text => Ok(()),
+        OutputFormat::Json | OutputFormat::StreamJson => {
             output_thread::write_json_line(&mut io::stdout().lock(), &result)
         }
     };
@@ -166,12 +181,13 @@ fn read_prompt(
     } else {
         let silence = match (argument, io::stderr().is_terminal()) {
             (None, _) => SilentStdin::Wait,
-            (Some(_), true) => SilentStdin::Tell,
-            (Some(_), false) => SilentStdin::GoOn,
+            (Some(_), true) => SilentStdin::WarnAndWait,
+            (Some(_), false) => SilentStdin::Skip,
         };
-        prompt_input::piped(stdin, silence, logs::print_message)?
+        prompt_input::read_stdin(stdin, silence, logs::print_message)?
     };
-    let content = prompt_input::content(prompt_input::text(argument, &piped), images, audio)?;
+    let content =
+        prompt_input::build_content(prompt_input::join_prompt(argument, &piped), images, audio)?;
     anyhow::ensure!(
         !content.is_empty(),
         "there is no prompt; write it as an argument or pipe it in: turnery run {FIRST_PROMPT:?}"
@@ -179,12 +195,12 @@ fn read_prompt(
     Ok(content)
 }
 
-fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
-    let runtime = runtime()?;
+fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult> {
+    let runtime = current_thread_runtime()?;
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
-    let app = App::read(global, Config::from(job.how.choice.clone()));
-    let store: Arc<dyn Store> = Arc::new(app.store()?);
+    let app = App::load(global, Config::from(job.options.choice.clone()));
+    let store: Arc<dyn Store> = Arc::new(app.open_store()?);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
         run_job(app, Arc::clone(&store), job).await
@@ -200,18 +216,22 @@ fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
 }
 
 async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
-    let Job { work, target, how } = job;
+    let Job {
+        action: work,
+        target,
+        options: how,
+    } = job;
     let mut signals = TerminationSignals::listen()?;
     let flags = Config::from(how.choice);
     let begins_with = match &target {
         // Check the settings first, so that no unusable session is created.
-        SessionTarget::New(cwd) => Some(app.usable_settings(folder(cwd.clone())?).await?),
-        SessionTarget::Newest(_) | SessionTarget::Here(..) | SessionTarget::There(_) => None,
+        SessionTarget::New(cwd) => Some(app.usable_settings(resolve_cwd(cwd.clone())?).await?),
+        SessionTarget::Newest(_) | SessionTarget::InFolder(..) | SessionTarget::Stored(_) => None,
     };
     let agent = app.into_agent(Arc::clone(&store));
     if let Some(Settings { model, limits, .. }) = &begins_with {
-        job::check_media_support(&agent, model, work.content())?;
-        job::check_prices(&agent, limits, work.models(model))?;
+        job::check_media_support(&agent, model, work.new_content())?;
+        job::check_prices(&agent, limits, work.called_models(model))?;
     }
     let cancel = CancellationToken::new();
     let (outbox, notices, seen) = output_thread::start(how.format, cancel.clone())?;
@@ -219,12 +239,12 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         Arc::new(permission_prompt::PermissionPrompter::new(notices)),
         Box::new(outbox),
     );
-    let session = job::open(&agent, &*store, &target, ports, &flags).await?;
+    let session = job::open_session(&agent, &*store, &target, ports, &flags).await?;
     let name = session.options().model.parse()?;
-    job::check_media_support(&agent, &name, work.content())?;
+    job::check_media_support(&agent, &name, work.new_content())?;
     let ticket = work.start(&session, &*store, cancel.clone()).await?;
 
-    let mut ended = std::pin::pin!(end(&session, ticket.result(), seen));
+    let mut ended = std::pin::pin!(finish_prompt(&session, ticket.result(), seen));
     let (result, seen) = tokio::select! {
         ended = &mut ended => ended?,
         () = signals.next() => {
@@ -238,7 +258,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     };
     let price = |model: &str| agent.models().recorded_price(model);
     let model = session.options().model;
-    Ok(RunResult::of(
+    Ok(RunResult::from_prompt(
         session.id().clone(),
         model,
         &result,
@@ -248,7 +268,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
 }
 
 /// Waits for the end of the prompt and until all output is written.
-async fn end(
+async fn finish_prompt(
     session: &Session,
     result: impl Future<Output = Result<PromptResult, PromptError>>,
     seen: oneshot::Receiver<io::Result<output_thread::OutputSummary>>,

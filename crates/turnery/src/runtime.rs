@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use turnery_store::InlineRuntime;
 
 /// Name of the threads that run the agent.
-pub(crate) const AGENT: &str = "agent";
+pub(crate) const AGENT_THREAD_NAME: &str = "agent";
 
 /// Stack of each worker thread, as large as that of a main thread. Unit: bytes.
 const STACK_SIZE: usize = 8 << 20;
@@ -17,7 +17,7 @@ const STACK_SIZE: usize = 8 << 20;
 const CALM_PERIOD: Duration = Duration::from_secs(1);
 
 /// Returns a runtime that uses the current thread only.
-pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn current_thread_runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
@@ -38,7 +38,7 @@ impl FailoverRuntime {
     fn with_calm(calm: Duration) -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .thread_name(AGENT)
+            .thread_name(AGENT_THREAD_NAME)
             .thread_stack_size(STACK_SIZE)
             .enable_all()
             .build()?;
@@ -63,7 +63,7 @@ impl FailoverRuntime {
     }
 
     /// Shuts the runtime down. Threads that are still stuck after `patience` are abandoned.
-    pub(crate) fn end(self, patience: Duration) {
+    pub(crate) fn shutdown(self, patience: Duration) {
         self.standby.end();
         self.runtime.shutdown_timeout(patience);
     }
@@ -189,7 +189,7 @@ mod tests {
             (runtime.inline().on_stall)();
             assert_eq!(ended.recv(), Ok(true));
         }
-        runtime.end(PATIENCE);
+        runtime.shutdown(PATIENCE);
     }
 
     /// After an idle period, the thread that goes to sleep is the one that polled timers.
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(fired, Ok(()), "round {sleeps}");
             (runtime.inline().on_stall)();
         }
-        runtime.end(PATIENCE);
+        runtime.shutdown(PATIENCE);
     }
 
     /// The thread that polls timers is the one that gets stuck when a timer fires.
@@ -229,6 +229,6 @@ mod tests {
             drop(release);
             assert_eq!(fired, Ok(()), "round {round}");
         }
-        runtime.end(PATIENCE);
+        runtime.shutdown(PATIENCE);
     }
 }

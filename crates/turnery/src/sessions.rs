@@ -6,13 +6,13 @@ mod transfer;
 mod usage;
 
 use crate::{
-    app::{App, folder},
-    args::{Global, StoreCommand},
+    app::{App, resolve_cwd},
+    args::{GlobalOptions, StoreCommand},
     config::Config,
     logs::print_message,
     run::{exit, loop_number},
-    runtime::runtime,
-    terminal_text::{format_timestamp, line, replace_control_chars},
+    runtime::current_thread_runtime,
+    terminal_text::{first_line, format_timestamp, replace_control_chars},
 };
 use std::{
     collections::HashSet,
@@ -30,16 +30,16 @@ const TITLE_WIDTH: usize = 60;
 const RESULT_WIDTH: usize = 120;
 
 /// Runs the `turnery sessions` commands that need no model.
-pub(crate) fn run(global: &Global, what: StoreCommand) -> anyhow::Result<ExitCode> {
-    let app = App::read(global, Config::default());
-    let store = app.store()?;
-    let runtime = runtime()?;
+pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<ExitCode> {
+    let app = App::load(global, Config::default());
+    let store = app.open_store()?;
+    let runtime = current_thread_runtime()?;
     let mut out = io::stdout().lock();
     runtime.block_on(async {
         match what {
-            StoreCommand::List { all, json } => list(&store, all, json, &mut out).await,
+            StoreCommand::List { all, json } => list_sessions(&store, all, json, &mut out).await,
             StoreCommand::Show { id, json } => {
-                show(&store, &SessionId::from(id), json, &mut out).await
+                show_session(&store, &SessionId::from(id), json, &mut out).await
             }
             StoreCommand::Export { id, file } => {
                 transfer::export(&store, &SessionId::from(id), file.as_deref(), &mut out).await
@@ -49,9 +49,11 @@ pub(crate) fn run(global: &Global, what: StoreCommand) -> anyhow::Result<ExitCod
             }
             StoreCommand::Usage { id, json } => {
                 let price = |model: &str| app.price_of(model);
-                usage::usage(&store, &SessionId::from(id), price, json, &mut out).await
+                usage::print_usage(&store, &SessionId::from(id), price, json, &mut out).await
             }
-            StoreCommand::Delete { id, force } => delete(&store, id, force, &mut out).await,
+            StoreCommand::Delete { id, force } => {
+                delete_sessions(&store, id, force, &mut out).await
+            }
             StoreCommand::Check { id, json, repair } => {
                 let id = id.map(SessionId::from);
                 damage::check(&store, id.as_ref(), json, repair, &mut out).await
@@ -64,7 +66,7 @@ pub(crate) fn run(global: &Global, what: StoreCommand) -> anyhow::Result<ExitCod
     })
 }
 
-async fn list(
+async fn list_sessions(
     store: &dyn Store,
     all: bool,
     json: bool,
@@ -72,7 +74,7 @@ async fn list(
 ) -> anyhow::Result<ExitCode> {
     let cwd = match all {
         true => None,
-        false => Some(folder(None)?),
+        false => Some(resolve_cwd(None)?),
     };
     let mut query = ListQuery {
         cwd,
@@ -91,7 +93,7 @@ async fn list(
                     out.write_all(if first { b"[" } else { b",\n" })?;
                     serde_json::to_writer(&mut *out, session)?;
                 }
-                false => row(session, all, out)?,
+                false => write_session_row(session, all, out)?,
             }
             first = false;
         }
@@ -116,14 +118,14 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()> {
+fn write_session_row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()> {
     let title = session.title.as_deref().unwrap_or("(nothing asked yet)");
     write!(
         out,
         "{}  {}  {}",
         session.id,
         format_timestamp(session.updated_at),
-        line(title, TITLE_WIDTH)
+        first_line(title, TITLE_WIDTH)
     )?;
     match all {
         true => writeln!(
@@ -135,13 +137,13 @@ fn row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()>
     }
 }
 
-async fn show(
+async fn show_session(
     store: &dyn Store,
     id: &SessionId,
     json: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    recover(store, id).await;
+    recover_session(store, id).await;
     let info = store.info(id).await?;
     let loops = store.loops(id, 0).await?;
     let history = store.history(id).await?;
@@ -165,13 +167,13 @@ async fn show(
         false => history.loops.last().map(|last| &last.loop_id),
     };
     loop_table::write_loop_table(&loops, tip, out)?;
-    write_transcript(&loops, &loop_table::seen(&loops, tip), out)?;
+    write_transcript(&loops, &loop_table::visible_loops(&loops, tip), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Recovers the prompt that a killed process left unfinished. If the store cannot be written, the session is shown
 /// without it.
-async fn recover(store: &dyn Store, id: &SessionId) {
+async fn recover_session(store: &dyn Store, id: &SessionId) {
     let told = match store.recover(id).await {
         Ok(damage) => damage.iter().map(ToString::to_string).collect(),
         Err(StoreError::NotFound(_)) => Vec::new(),
@@ -207,7 +209,7 @@ fn write_transcript(
                 Message::Assistant { content, error, .. } => {
                     write_content("", content, out)?;
                     if let Some(error) = error {
-                        writeln!(out, "✗ {}", line(error, RESULT_WIDTH))?;
+                        writeln!(out, "✗ {}", first_line(error, RESULT_WIDTH))?;
                     }
                 }
                 Message::System { text } => {
@@ -218,7 +220,7 @@ fn write_transcript(
                 } => {
                     let mark = if *is_error { "✗" } else { "✓" };
                     let text = content.iter().find_map(Content::as_text).unwrap_or("");
-                    writeln!(out, "  {mark} {}", line(text, RESULT_WIDTH))?;
+                    writeln!(out, "  {mark} {}", first_line(text, RESULT_WIDTH))?;
                 }
             }
         }
@@ -244,7 +246,7 @@ fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::R
                     out,
                     "• {} {}",
                     visible_line(&call.name),
-                    line(&call.args.to_string(), RESULT_WIDTH)
+                    first_line(&call.args.to_string(), RESULT_WIDTH)
                 )?;
             }
             Content::Thinking { .. } | Content::Opaque { .. } => {}
@@ -253,7 +255,7 @@ fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::R
     Ok(())
 }
 
-async fn delete(
+async fn delete_sessions(
     store: &dyn Store,
     ids: Vec<String>,
     force: bool,

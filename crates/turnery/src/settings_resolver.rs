@@ -24,7 +24,7 @@ pub(crate) struct SettingsSources {
     /// Providers, for the default model.
     pub(crate) live_providers: Arc<LiveProviders>,
     /// Folder of the user's slash commands.
-    commands: Option<PathBuf>,
+    commands_folder: Option<PathBuf>,
     /// Files and folders of this installation; sessions change them only after asking, sandboxed commands
     /// cannot see them.
     private_paths: Vec<PathBuf>,
@@ -48,7 +48,7 @@ impl SettingsSources {
             environment,
             flags,
             live_providers,
-            commands: None,
+            commands_folder: None,
             private_paths: Vec::new(),
             key_files: Vec::new(),
             guarded: OnceLock::new(),
@@ -58,7 +58,7 @@ impl SettingsSources {
 
     /// Sets the folder of the user's slash commands.
     pub(crate) fn with_commands_folder(mut self, folder: Option<PathBuf>) -> Self {
-        self.commands = folder;
+        self.commands_folder = folder;
         self
     }
 
@@ -89,7 +89,7 @@ impl SettingsSources {
     }
 
     /// Returns the sandbox settings. Warns once if a requested sandbox is not available.
-    fn sandbox(&self, choice: &Config) -> SandboxSettings {
+    fn sandbox_settings(&self, choice: &Config) -> SandboxSettings {
         let settings = SandboxSettings {
             mode: choice.sandbox.unwrap_or(SandboxMode::Workspace),
             network: choice.sandbox_network.unwrap_or(false),
@@ -98,13 +98,13 @@ impl SettingsSources {
             key_files: self.key_files.clone(),
         };
         if settings.mode != SandboxMode::Off && !settings.is_active() {
-            self.warn(vec![settings.describe(false)]);
+            self.warn_once(vec![settings.describe(false)]);
         }
         settings
     }
 
     /// Returns the merged settings for `roots`.
-    fn choice(&self, roots: &[PathBuf]) -> Result<Config, String> {
+    fn resolve_layer(&self, roots: &[PathBuf]) -> Result<Config, String> {
         let mut choice = self.user.clone()?;
         let named_models = choice.named_models();
         // In reverse, so that the working directory's model takes precedence.
@@ -114,7 +114,7 @@ impl SettingsSources {
             if let Some(file) = file {
                 let (narrowed, refused) = project::narrow(choice, &named_models, &path, file);
                 choice = narrowed;
-                self.warn(refused);
+                self.warn_once(refused);
             }
         }
         let environment = self.environment.clone()?;
@@ -123,12 +123,12 @@ impl SettingsSources {
 
     /// Returns true if some source chooses the model for this folder.
     pub(crate) fn is_model_chosen(&self, cwd: &Path) -> bool {
-        let choice = self.choice(&[cwd.to_owned()]);
+        let choice = self.resolve_layer(&[cwd.to_owned()]);
         choice.is_ok_and(|choice| choice.model.is_some())
     }
 
     /// Logs each warning once per process.
-    fn warn(&self, sentences: Vec<String>) {
+    fn warn_once(&self, sentences: Vec<String>) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         for sentence in sentences {
             if warned.len() < 1000 && warned.insert(sentence.clone()) {
@@ -140,16 +140,16 @@ impl SettingsSources {
 
 impl Projects for SettingsSources {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        let choice = self.choice(roots).map_err(SettingsError)?;
-        if let Some(problem) = self.live_providers.problem() {
+        let choice = self.resolve_layer(roots).map_err(SettingsError)?;
+        if let Some(problem) = self.live_providers.read_error() {
             return Err(SettingsError(problem));
         }
         let limits = choice.limits.of_prompt();
-        let sandbox = self.sandbox(&choice);
+        let sandbox = self.sandbox_settings(&choice);
         let model = choice
             .model
-            .unwrap_or_else(|| self.live_providers.usual_model());
-        let usual = Settings::new(model, instructions::system(roots));
+            .unwrap_or_else(|| self.live_providers.default_model());
+        let usual = Settings::new(model, instructions::system_prompt(roots));
         let entries = choice.hooks.unwrap_or_default();
         Ok(Settings {
             limits,
@@ -164,24 +164,24 @@ impl Projects for SettingsSources {
                 .compaction
                 .map_or(usual.compaction, |compaction| compaction.settings()),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
-            mcp: mcp::servers(
+            mcp: mcp::resolve_servers(
                 &choice.mcp.unwrap_or_default(),
                 &environment::process_variable,
             ),
             hooks: hooks::hook_commands(&entries, roots, &sandbox),
             hook_time: hooks::slowest_timeout(&entries),
             sandbox,
-            slashes: slash_commands::all(self.commands.as_deref(), roots).into(),
+            slashes: slash_commands::load_commands(self.commands_folder.as_deref(), roots).into(),
             ..usual
         })
     }
 
     fn usual_model(&self) -> Option<ModelName> {
-        let choice = self.choice(&[]).ok()?;
+        let choice = self.resolve_layer(&[]).ok()?;
         Some(
             choice
                 .model
-                .unwrap_or_else(|| self.live_providers.usual_model()),
+                .unwrap_or_else(|| self.live_providers.default_model()),
         )
     }
 }
@@ -193,24 +193,24 @@ mod tests {
     use std::fs;
     use turnery_tools::Mode;
 
-    fn chosen(name: &str) -> Config {
+    fn layer_with_model(name: &str) -> Config {
         Config {
             model: Some(model(name).unwrap()),
             ..Config::default()
         }
     }
 
-    fn project(folder: &Path, config: &str) -> PathBuf {
+    fn write_project(folder: &Path, config: &str) -> PathBuf {
         fs::create_dir_all(folder.join(".turnery")).unwrap();
         fs::write(folder.join(".turnery/config.toml"), config).unwrap();
         folder.to_owned()
     }
 
-    fn nothing() -> Arc<LiveProviders> {
+    fn no_providers() -> Arc<LiveProviders> {
         Arc::new(LiveProviders::new(Vec::new(), None))
     }
 
-    fn configured(user: Config, environment: Config, flags: Config) -> SettingsSources {
+    fn resolver(user: Config, environment: Config, flags: Config) -> SettingsSources {
         let named_models = ["p/project", "p/first", "p/second"];
         let user = Config {
             models: named_models
@@ -218,35 +218,33 @@ mod tests {
                 .into(),
             ..user
         };
-        SettingsSources::new(Ok(user), Ok(environment), flags, nothing())
+        SettingsSources::new(Ok(user), Ok(environment), flags, no_providers())
     }
 
     #[test]
     fn layers_override_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let root = project(folder.path(), "model = \"p/project\"");
+        let root = write_project(folder.path(), "model = \"p/project\"");
         let bare = tempfile::tempdir().unwrap();
         let none = Config::default;
         #[rustfmt::skip]
         let table = [
             // user             project environment       flags             model
             (none(),            false,  none(),           none(),           "offline"),
-            (chosen("u/user"),  false,  none(),           none(),           "u/user"),
+            (layer_with_model("u/user"),  false,  none(),           none(),           "u/user"),
             (none(),            true,   none(),           none(),           "p/project"),
-            (chosen("u/user"),  true,   none(),           none(),           "p/project"),
-            (chosen("u/user"),  true,   chosen("e/env"),  none(),           "e/env"),
-            (chosen("u/user"),  true,   none(),           chosen("f/flag"), "f/flag"),
-            (none(),            false,  chosen("e/env"),  chosen("f/flag"), "f/flag"),
-            (chosen("u/user"),  true,   chosen("e/env"),  chosen("f/flag"), "f/flag"),
+            (layer_with_model("u/user"),  true,   none(),           none(),           "p/project"),
+            (layer_with_model("u/user"),  true,   layer_with_model("e/env"),  none(),           "e/env"),
+            (layer_with_model("u/user"),  true,   none(),           layer_with_model("f/flag"), "f/flag"),
+            (none(),            false,  layer_with_model("e/env"),  layer_with_model("f/flag"), "f/flag"),
+            (layer_with_model("u/user"),  true,   layer_with_model("e/env"),  layer_with_model("f/flag"), "f/flag"),
         ];
         for (user, with_project, environment, flags, expected) in table {
             let roots = [match with_project {
                 true => root.clone(),
                 false => bare.path().to_owned(),
             }];
-            let settings = configured(user, environment, flags)
-                .settings(&roots)
-                .unwrap();
+            let settings = resolver(user, environment, flags).settings(&roots).unwrap();
             assert_eq!(settings.model.to_string(), expected);
         }
     }
@@ -254,11 +252,11 @@ mod tests {
     #[test]
     fn rules_of_all_layers_apply_and_first_root_model_wins() {
         let folder = tempfile::tempdir().unwrap();
-        let first = project(
+        let first = write_project(
             &folder.path().join("first"),
             "model = \"p/first\"\ndeny = [\"shell(rm:*)\"]",
         );
-        let second = project(
+        let second = write_project(
             &folder.path().join("second"),
             "model = \"p/second\"\nmode = \"plan\"\nallow = [\"shell\"]",
         );
@@ -270,7 +268,7 @@ mod tests {
             allow: vec![parse_rule("edit(src/**)").unwrap()],
             ..Config::default()
         };
-        let configured = configured(user, Config::default(), flags);
+        let configured = resolver(user, Config::default(), flags);
         let settings = configured.settings(&[first, second]).unwrap();
         assert_eq!(settings.model.to_string(), "p/first");
         assert_eq!(settings.mode, Mode::Plan);
@@ -287,8 +285,8 @@ mod tests {
     #[test]
     fn broken_user_file_is_reported_before_project_file() {
         let folder = tempfile::tempdir().unwrap();
-        let root = project(folder.path(), "\nmodell = \"x\"");
-        let error = configured(Config::default(), Config::default(), Config::default())
+        let root = write_project(folder.path(), "\nmodell = \"x\"");
+        let error = resolver(Config::default(), Config::default(), Config::default())
             .settings(std::slice::from_ref(&root))
             .unwrap_err();
         assert_eq!(
@@ -299,8 +297,12 @@ mod tests {
             )
         );
         let user = Err("config.toml:1: wrong".to_owned());
-        let configured =
-            SettingsSources::new(user, Ok(Config::default()), Config::default(), nothing());
+        let configured = SettingsSources::new(
+            user,
+            Ok(Config::default()),
+            Config::default(),
+            no_providers(),
+        );
         assert_eq!(
             configured.settings(&[root]).unwrap_err().to_string(),
             "config.toml:1: wrong"

@@ -1,7 +1,7 @@
 //! Loads slash commands from Markdown files of the user and of the projects (`.turnery/commands/*.md`).
 //! Commands are text for a prompt and grant no permissions.
 
-use crate::instructions::{open, resolve_inside};
+use crate::instructions::{open_no_follow, resolve_inside};
 use std::{
     fs,
     io::Read as _,
@@ -18,7 +18,7 @@ const MAX_FILES_PER_FOLDER: usize = 200;
 
 /// Returns all commands for a session in `roots`: built-in, then the user's, then the projects'. If two have
 /// the same name, the project's takes precedence over the user's, and an earlier root's over a later one's.
-pub(crate) fn all(user: Option<&Path>, roots: &[PathBuf]) -> Vec<CustomCommand> {
+pub(crate) fn load_commands(user: Option<&Path>, roots: &[PathBuf]) -> Vec<CustomCommand> {
     let mut all: Vec<CustomCommand> = Vec::new();
     let projects = roots
         .iter()
@@ -61,7 +61,7 @@ fn load_folder(folder: &Path, top: Option<&Path>, whose: &str) -> Vec<CustomComm
                 Some(top) => resolve_inside(&path, top)?,
                 None => path.clone(),
             };
-            let text = read(&file)?;
+            let text = read_command(&file)?;
             let Some(mut slash) = CustomCommand::parse(name, &text) else {
                 tracing::warn!(
                     "{} is no command: it needs some text, and a name of letters, digits, - and _",
@@ -75,9 +75,10 @@ fn load_folder(folder: &Path, top: Option<&Path>, whose: &str) -> Vec<CustomComm
         .collect()
 }
 
-fn read(file: &Path) -> Option<String> {
+fn read_command(file: &Path) -> Option<String> {
     let mut text = String::new();
-    let read = open(file).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
+    let read = open_no_follow(file)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
     match read {
         Ok(_) if text.len() as u64 <= MAX_FILE_BYTES => Some(text),
         Ok(_) => {
@@ -122,7 +123,7 @@ mod tests {
         );
         write(&roots[1].join(PROJECT_FOLDER), "b.md", "two b");
         write(&roots[1].join(PROJECT_FOLDER), "c.md", "two c");
-        let found = all(Some(&user), &roots);
+        let found = load_commands(Some(&user), &roots);
         let expected = [
             ("a", "user a (user)", "user a".to_owned()),
             ("b", "B (project)", "one b".to_owned()),
@@ -147,7 +148,7 @@ mod tests {
         fs::write(commands.join("bytes.md"), [0xff, 0xfe]).unwrap();
         fs::create_dir(commands.join("folder.md")).unwrap();
         std::os::unix::fs::symlink(&secret, commands.join("stolen.md")).unwrap();
-        let found = all(None, &[root]);
+        let found = load_commands(None, &[root]);
         assert_eq!(
             rows(&found),
             [("good", "good (project)", "good".to_owned())]
@@ -162,7 +163,7 @@ mod tests {
             "init.md",
             "Write it in verse.",
         );
-        let found = all(None, &[folder.path().to_owned()]);
+        let found = load_commands(None, &[folder.path().to_owned()]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].fill(""), "Write it in verse.");
     }

@@ -43,7 +43,7 @@ pub(crate) fn replace_control_chars(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the first line, cut to `width` characters.
-pub(crate) fn line(text: &str, width: usize) -> String {
+pub(crate) fn first_line(text: &str, width: usize) -> String {
     single_line(text.lines().next().unwrap_or_default(), width)
 }
 
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn first_line_is_cut_to_width() {
-        assert_eq!(line("all of it", 20), "all of it");
-        assert_eq!(line("first\nsecond", 20), "first");
-        assert_eq!(line("abcdefgh", 5), "abcd…");
+        assert_eq!(first_line("all of it", 20), "all of it");
+        assert_eq!(first_line("first\nsecond", 20), "first");
+        assert_eq!(first_line("abcdefgh", 5), "abcd…");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `turnery tool`: calls tools directly, without a model and without permission checks.
 
 use crate::{
-    app::folder, args::Tool, run::exit, runtime::runtime, terminal_text::replace_control_chars,
+    app::resolve_cwd, args::ToolCommand, run::exit, runtime::current_thread_runtime,
+    terminal_text::replace_control_chars,
 };
 use anyhow::Context as _;
 use serde_json::Value;
@@ -20,10 +21,10 @@ use turnery_tools::{Hidden, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
 const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
 
 /// Runs `turnery tool`.
-pub(crate) fn run(what: Tool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(what: ToolCommand) -> anyhow::Result<ExitCode> {
     match what {
-        Tool::List { json } => list_tools(json),
-        Tool::Call {
+        ToolCommand::List { json } => list_tools(json),
+        ToolCommand::Call {
             name,
             args,
             cwd,
@@ -36,8 +37,8 @@ pub(crate) fn run(what: Tool) -> anyhow::Result<ExitCode> {
                     return Ok(ExitCode::from(exit::USAGE));
                 }
             };
-            let runtime = runtime()?;
-            let done = runtime.block_on(call(name, args, cwd));
+            let runtime = current_thread_runtime()?;
+            let done = runtime.block_on(call_tool(name, args, cwd));
             runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             match done? {
                 Some(envelope) => write_result(&envelope, json),
@@ -87,7 +88,7 @@ fn parse_arguments(text: &str) -> anyhow::Result<Value> {
 }
 
 /// Calls the tool; returns `None` if Ctrl-C came first.
-async fn call(
+async fn call_tool(
     name: String,
     args: Value,
     cwd: Option<PathBuf>,
@@ -97,7 +98,7 @@ async fn call(
     let cx = ToolCx {
         call_id: "call".into(),
         origin: Origin::default(),
-        workspace: Arc::new(Workspace::local(folder(cwd)?)?),
+        workspace: Arc::new(Workspace::local(resolve_cwd(cwd)?)?),
         hidden: Hidden::default(),
         line_limits: turnery_tools::LineLimits::default(),
         progress,

@@ -7,8 +7,8 @@
 
 mod life_signs;
 
-use crate::{logs, run::exit, runtime::AGENT};
-use life_signs::{LifeSigns, Sign, Urgency};
+use crate::{logs, run::exit, runtime::AGENT_THREAD_NAME};
+use life_signs::{LifeSign, LifeSigns, Urgency};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Signal, getpid, kill_process},
@@ -32,7 +32,7 @@ use std::{
 use tokio::sync::Notify;
 
 /// Interval of heartbeat requests during shutdown.
-const STEP: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time that a stuck process gets for cleaning up before it kills itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -45,9 +45,9 @@ pub(crate) struct Watchdog(Arc<WatchdogShared>);
 struct WatchdogShared {
     /// Wakes the heartbeat task.
     sign_requested: Notify,
-    signs: AtomicU64,
+    sign_count: AtomicU64,
     /// Time of the first request to shut down.
-    leaving: Mutex<Option<Instant>>,
+    leaving_since: Mutex<Option<Instant>>,
     /// True once only the result remains to be written, which may take as long as its reader does.
     is_over: AtomicBool,
 }
@@ -88,7 +88,7 @@ impl Watchdog {
 
     /// Sends one heartbeat; for use between the steps of the shutdown, each of which has its own timeout.
     pub(crate) fn beat(&self) {
-        self.0.signs.fetch_add(1, Ordering::Relaxed);
+        self.0.sign_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Drops `value` on a separate thread, and sends heartbeats until that is done. Returns false if the drop takes
@@ -106,7 +106,7 @@ impl Watchdog {
         loop {
             self.beat();
             let left = until.saturating_duration_since(Instant::now());
-            match is_done.recv_timeout(left.min(STEP)) {
+            match is_done.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(mpsc::RecvTimeoutError::Timeout) if left.is_zero() => return false,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
@@ -123,7 +123,7 @@ impl Watchdog {
     pub(crate) fn leaving_since(&self) -> Option<Instant> {
         *self
             .0
-            .leaving
+            .leaving_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,14 +148,14 @@ fn watch(
     let mut life_signs: Option<LifeSigns> = None;
     let mut has_failed = false;
     loop {
-        let patience = life_signs.as_ref().map(|_| STEP);
+        let patience = life_signs.as_ref().map(|_| CHECK_INTERVAL);
         let happened =
             wait_for_events(&mut signals, input.as_ref(), patience).unwrap_or_else(|error| {
                 // Only this thread can end a stuck process, so it must not give up.
                 if !std::mem::replace(&mut has_failed, true) {
                     tracing::error!(%error, "failed to wait for signals");
                 }
-                thread::sleep(STEP);
+                thread::sleep(CHECK_INTERVAL);
                 WatchEvents::default()
             });
         if happened.end_of_input || happened.no_input {
@@ -172,13 +172,13 @@ fn watch(
         }
         if happened.signal || happened.end_of_input {
             let mut leaving = shared
-                .leaving
+                .leaving_since
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             leaving.get_or_insert_with(Instant::now);
         }
-        let sign = Sign {
-            count: shared.signs.load(Ordering::Relaxed),
+        let sign = LifeSign {
+            count: shared.sign_count.load(Ordering::Relaxed),
             waited_for_processor: waited_for_processor(),
         };
         match &mut life_signs {
@@ -191,7 +191,7 @@ fn watch(
                 if happened.signal {
                     life_signs.escalate();
                 }
-                if life_signs.step(STEP, sign) {
+                if life_signs.record_step(CHECK_INTERVAL, sign) {
                     end_process();
                 }
             }
@@ -259,7 +259,7 @@ fn waited_for_processor() -> Duration {
         let thread = thread.ok()?.path();
         let read = |name| std::fs::read_to_string(thread.join(name)).ok();
         let is_main = thread.file_name()?.to_str()? == std::process::id().to_string();
-        if !is_main && read("comm")?.trim() != AGENT {
+        if !is_main && read("comm")?.trim() != AGENT_THREAD_NAME {
             return None;
         }
         let waited: u64 = read("schedstat")?.split_whitespace().nth(1)?.parse().ok()?;

@@ -6,7 +6,7 @@ use clap::CommandFactory as _;
 #[test]
 fn command_line_is_consistent() {
     Args::command().debug_assert();
-    assert!(welcome().contains("turnery run"));
+    assert!(welcome_text().contains("turnery run"));
 }
 
 /// clap wraps paragraphs to the width of the terminal, so the texts contain no manual line breaks.
@@ -38,7 +38,7 @@ fn unquoted_prompt_gets_quoting_tip() {
         ("turnery models x", false),
     ] {
         let error = Args::try_parse_from(line.split(' ')).map(|_| ());
-        let text = with_quotes(error.unwrap_err()).to_string();
+        let text = suggest_quotes(error.unwrap_err()).to_string();
         assert_eq!(text.contains("in quotes"), has_tip, "{text}");
     }
 }

@@ -61,7 +61,7 @@ mod linux {
             let Some(folder) = file.parent() else {
                 return false;
             };
-            let found = self.add(folder, file);
+            let found = self.add_watches(folder, file);
             let now = found.unwrap_or_default();
             let before = self.watches;
             for (old, new) in [(before.folder, now.folder), (before.file, now.file)] {
@@ -75,7 +75,7 @@ mod linux {
         }
 
         /// Adds watches for the folder and, if it exists, the file.
-        fn add(&self, folder: &Path, file: &Path) -> Option<Watches> {
+        fn add_watches(&self, folder: &Path, file: &Path) -> Option<Watches> {
             let replaced = WatchFlags::ATTRIB
                 | WatchFlags::CREATE
                 | WatchFlags::DELETE

@@ -119,7 +119,7 @@ impl fmt::Display for HookEntry {
             f,
             "{} {:?}",
             self.on.as_str(),
-            crate::terminal_text::line(&line, 60)
+            crate::terminal_text::first_line(&line, 60)
         )
     }
 }

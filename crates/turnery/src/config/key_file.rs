@@ -66,7 +66,7 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
-    pub(crate) fn at(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn kept(key: &str) -> StoredKey {
+    fn stored_provider(key: &str) -> StoredKey {
         StoredKey {
             key: Some(SecretString::from(key)),
             api: Api::OpenAi,
@@ -192,11 +192,14 @@ mod tests {
     #[test]
     fn key_file_is_private_and_written_atomically() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = KeyFile::at(folder.path().join("new").join("keys.json"));
+        let keys = KeyFile::new(folder.path().join("new").join("keys.json"));
         assert!(keys.read().unwrap().is_empty());
         assert_eq!(keys.stamp(), None);
-        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-1"))]))
-            .unwrap();
+        keys.write(&StoredKeys::from([(
+            "desk".to_owned(),
+            stored_provider("sk-1"),
+        )]))
+        .unwrap();
         assert_eq!(mode(keys.path()), 0o600);
         assert_eq!(mode(keys.path().parent().unwrap()), 0o700);
         let first = keys.stamp().unwrap();
@@ -205,8 +208,11 @@ mod tests {
             text,
             "{\n  \"desk\": {\n    \"key\": \"sk-1\",\n    \"api\": \"openai\",\n    \"base_url\": \"http://desk/v1\"\n  }\n}\n"
         );
-        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-2"))]))
-            .unwrap();
+        keys.write(&StoredKeys::from([(
+            "desk".to_owned(),
+            stored_provider("sk-2"),
+        )]))
+        .unwrap();
         assert_ne!(
             keys.stamp().unwrap(),
             first,
@@ -224,9 +230,12 @@ mod tests {
     #[test]
     fn key_file_readable_by_others_is_rejected_until_rewritten() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = KeyFile::at(folder.path().join("keys.json"));
-        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-1"))]))
-            .unwrap();
+        let keys = KeyFile::new(folder.path().join("keys.json"));
+        keys.write(&StoredKeys::from([(
+            "desk".to_owned(),
+            stored_provider("sk-1"),
+        )]))
+        .unwrap();
         for bits in [0o640, 0o604, 0o666] {
             fs::set_permissions(keys.path(), fs::Permissions::from_mode(bits)).unwrap();
             assert_eq!(
@@ -251,7 +260,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         };
-        let keys = KeyFile::at(path.clone());
+        let keys = KeyFile::new(path.clone());
         for broken in [
             "{\"desk\": \"sk-secret\"}",
             "{\"desk\": {\"key\": \"sk-secret\"}}",
@@ -265,7 +274,7 @@ mod tests {
             }
             assert!(error.to_string().contains("keys.json:1: "), "{error}");
         }
-        let kept = kept("sk-secret");
+        let kept = stored_provider("sk-secret");
         assert!(!format!("{kept:?}").contains("sk-secret"));
     }
 }

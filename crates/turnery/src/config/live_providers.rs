@@ -64,13 +64,13 @@ struct KeyReaderState {
     last_read: Option<Instant>,
     /// File stamp at the last read.
     stamp: Option<FileStamp>,
-    now: Arc<[ProviderConfig]>,
+    providers: Arc<[ProviderConfig]>,
     /// Names of the providers with a stored key.
-    kept: Vec<String>,
+    stored_names: Vec<String>,
     /// Error of the last read.
-    problem: Option<String>,
+    read_error: Option<String>,
     /// Kept even while it cannot follow the file, since dropping a watch may take milliseconds.
-    watch: Option<FileWatch>,
+    file_watch: Option<FileWatch>,
     /// True if the watch has followed the file since before the last read and reported no change.
     is_watched: bool,
     reads: ReadCounter,
@@ -84,7 +84,7 @@ struct ReadCounter {
     /// Last completed read. No other read is requested before.
     completed: u64,
     /// Last read that a caller timed out on.
-    given_up: u64,
+    timed_out: u64,
     /// True once the owner is dropped.
     is_closed: bool,
 }
@@ -104,7 +104,7 @@ impl KeyReaderState {
         if last_read.elapsed() < freshness {
             return true;
         }
-        self.is_watched &= self.watch.as_ref().is_some_and(FileWatch::is_quiet);
+        self.is_watched &= self.file_watch.as_ref().is_some_and(FileWatch::is_quiet);
         self.is_watched && last_read.elapsed() < FRESH_IF_QUIET
     }
 }
@@ -124,7 +124,7 @@ impl KeyReader {
             if state.reads.is_closed {
                 return;
             }
-            let watch = state.watch.take();
+            let watch = state.file_watch.take();
             drop(state);
             let began = Instant::now();
             let begin = || FileWatch::new(keys.path());
@@ -133,7 +133,7 @@ impl KeyReader {
             let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
             self.read_if_changed(keys);
             let mut state = self.state();
-            state.watch = watch;
+            state.file_watch = watch;
             state.is_watched = is_watched;
             state.last_read = Some(began);
             state.reads.completed = state.reads.requested;
@@ -158,9 +158,9 @@ impl KeyReader {
         let now = with_keys(&self.configured, &kept, keys.path()).into();
         let mut state = self.state();
         state.stamp = stamp;
-        state.now = now;
-        state.kept = kept.into_keys().collect();
-        state.problem = problem;
+        state.providers = now;
+        state.stored_names = kept.into_keys().collect();
+        state.read_error = problem;
     }
 }
 
@@ -181,10 +181,10 @@ impl LiveProviders {
         let state = KeyReaderState {
             last_read: None,
             stamp: None,
-            now: configured.clone().into(),
-            kept: Vec::new(),
-            problem: None,
-            watch: None,
+            providers: configured.clone().into(),
+            stored_names: Vec::new(),
+            read_error: None,
+            file_watch: None,
             is_watched: false,
             reads: ReadCounter::default(),
         };
@@ -213,22 +213,22 @@ impl LiveProviders {
     /// Returns the state after a fresh read, or the earlier state if no read completes in time.
     fn state(&self) -> MutexGuard<'_, KeyReaderState> {
         let (state, joins) = self.request_read();
-        let mut state = self.wait(state);
+        let mut state = self.wait_for_read(state);
         // A read that was already under way may have missed a key stored since it began.
         if joins && !state.is_fresh(self.freshness) {
             drop(state);
-            state = self.wait(self.request_read().0);
+            state = self.wait_for_read(self.request_read().0);
         }
         state
     }
 
     /// Waits for the read under way, unless an earlier caller has timed out on it.
-    fn wait<'a>(
+    fn wait_for_read<'a>(
         &'a self,
         mut state: MutexGuard<'a, KeyReaderState>,
     ) -> MutexGuard<'a, KeyReaderState> {
         let read = state.reads.requested;
-        if !state.reads.is_pending() || state.reads.given_up == read {
+        if !state.reads.is_pending() || state.reads.timed_out == read {
             return state;
         }
         let read_timeout = match state.reads.completed {
@@ -246,7 +246,7 @@ impl LiveProviders {
             Err(poisoned) => (poisoned.into_inner().0, false),
         };
         if is_late {
-            state.reads.given_up = read;
+            state.reads.timed_out = read;
             tracing::warn!("the file of keys cannot be read in time");
         }
         state
@@ -260,7 +260,7 @@ impl LiveProviders {
             && !joins
             && !state.is_fresh(self.freshness)
         {
-            match self.reader_thread.get_or_init(|| self.start(keys)) {
+            match self.reader_thread.get_or_init(|| self.spawn_reader(keys)) {
                 Ok(()) => {
                     state.reads.requested += 1;
                     // Otherwise the woken thread would have to wait for the lock.
@@ -274,22 +274,22 @@ impl LiveProviders {
         (state, joins)
     }
 
-    fn start(&self, keys: &KeyFile) -> io::Result<()> {
+    fn spawn_reader(&self, keys: &KeyFile) -> io::Result<()> {
         let (key_reader, keys) = (Arc::clone(&self.key_reader), keys.clone());
         let reader_thread = thread::Builder::new().name("keys".to_owned());
         reader_thread.spawn(move || key_reader.run(&keys)).map(drop)
     }
 
     /// Returns the reason why the key file cannot be read.
-    pub(crate) fn problem(&self) -> Option<String> {
-        self.state().problem.clone()
+    pub(crate) fn read_error(&self) -> Option<String> {
+        self.state().read_error.clone()
     }
 
     /// Returns the default model. A provider with a stored key counts like a well-known one; then comes a local
     /// server at an address that the user configured, if it has answered.
-    pub(crate) fn usual_model(&self) -> ModelName {
+    pub(crate) fn default_model(&self) -> ModelName {
         let state = self.state();
-        let (now, kept) = (Arc::clone(&state.now), state.kept.clone());
+        let (now, kept) = (Arc::clone(&state.providers), state.stored_names.clone());
         drop(state);
         let now = self.local_servers.apply_models(now);
         let named = |name: &String| {
@@ -325,13 +325,13 @@ impl LiveProviders {
 
 impl ProviderSource for LiveProviders {
     fn now(&self) -> Arc<[ProviderConfig]> {
-        let now = Arc::clone(&self.state().now);
+        let now = Arc::clone(&self.state().providers);
         self.local_servers.apply_models(now)
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let now = Arc::clone(&self.state().now);
+            let now = Arc::clone(&self.state().providers);
             self.local_servers.discover(&now).await;
         })
     }

@@ -22,7 +22,7 @@ const FRESH: Duration = Duration::from_secs(3);
 /// Answers of the local servers.
 #[derive(Default)]
 pub(crate) struct LocalServers {
-    answers: Mutex<DiscoveryResults>,
+    results: Mutex<DiscoveryResults>,
     /// Held during discovery.
     discovery_lock: tokio::sync::Mutex<()>,
 }
@@ -38,7 +38,7 @@ impl LocalServers {
     /// Queries the local servers in `all`, unless the last answers are fresh.
     pub(crate) async fn discover(&self, all: &[ProviderConfig]) {
         let _asking = self.discovery_lock.lock().await;
-        let asked_at = self.answers().asked_at;
+        let asked_at = self.results().asked_at;
         if asked_at.is_some_and(|asked_at| asked_at.elapsed() < FRESH) {
             return;
         }
@@ -53,12 +53,12 @@ impl LocalServers {
         });
         let models = join_all(answers).await.into_iter().collect();
         let asked_at = Some(Instant::now());
-        *self.answers() = DiscoveryResults { asked_at, models };
+        *self.results() = DiscoveryResults { asked_at, models };
     }
 
     /// Returns the providers with the models that their servers report, unless the user has listed some.
     pub(crate) fn apply_models(&self, all: Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
-        let answers = self.answers();
+        let answers = self.results();
         let lists = |it: &ProviderConfig| match answers.models_of(it) {
             Some(Some(models)) if !models.is_empty() && !has_configured_models(it) => {
                 Some(models.clone())
@@ -78,7 +78,7 @@ impl LocalServers {
     /// Returns true if the provider is a keyless server that did not answer or reported no models.
     pub(crate) fn is_silent(&self, provider: &ProviderConfig) -> bool {
         let is_empty = |models: &Option<Vec<String>>| models.as_ref().is_none_or(Vec::is_empty);
-        is_keyless(provider) && self.answers().models_of(provider).is_some_and(is_empty)
+        is_keyless(provider) && self.results().models_of(provider).is_some_and(is_empty)
     }
 
     /// Returns the providers without the silent ones.
@@ -92,7 +92,7 @@ impl LocalServers {
 
     /// Returns a model of a server at a configured address, if the server has answered.
     pub(crate) fn default_model(&self, all: &[ProviderConfig]) -> Option<ModelName> {
-        let answers = self.answers();
+        let answers = self.results();
         let has_models = |it: &&ProviderConfig| {
             let models = answers.models_of(it).and_then(Option::as_ref);
             models.is_some_and(|models| !models.is_empty())
@@ -108,8 +108,8 @@ impl LocalServers {
         user_servers(all).find(|it| self.is_silent(it))
     }
 
-    fn answers(&self) -> MutexGuard<'_, DiscoveryResults> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn results(&self) -> MutexGuard<'_, DiscoveryResults> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct McpEntry {
     env: BTreeMap<String, ValueSource>,
     /// Address of the server, for streamable HTTP.
     #[schemars(with = "Option<String>", regex(pattern = "^https?://"))]
-    url: Option<Hidden>,
+    url: Option<SecretText>,
     /// Headers sent with every request.
     #[serde(default)]
     headers: BTreeMap<String, ValueSource>,
@@ -42,7 +42,7 @@ pub(crate) struct McpEntry {
 #[schemars(untagged)]
 enum ValueSource {
     /// The value itself.
-    Plain(#[schemars(with = "String")] Hidden),
+    Plain(#[schemars(with = "String")] SecretText),
     /// A variable of the environment, so that no secret is in the file.
     Variable(Variable),
 }
@@ -61,9 +61,9 @@ struct Variable {
 /// Text that may be a secret; redacted in `Debug` output.
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(transparent)]
-struct Hidden(String);
+struct SecretText(String);
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[hidden]")
     }
@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for ValueSourceVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<ValueSource, E> {
-        Ok(ValueSource::Plain(Hidden(text.to_owned())))
+        Ok(ValueSource::Plain(SecretText(text.to_owned())))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<ValueSource, A::Error> {
@@ -113,7 +113,7 @@ impl McpEntry {
             Some(command) => *command = resolve_program(std::mem::take(command), config),
             None => {}
         }
-        let is_http = |url: &Hidden| {
+        let is_http = |url: &SecretText| {
             ["https://", "http://"]
                 .iter()
                 .any(|it| url.0.starts_with(it))
@@ -151,7 +151,7 @@ impl McpEntry {
                 args: self.args.clone(),
                 env,
             }),
-            (None, Some(Hidden(url))) => {
+            (None, Some(SecretText(url))) => {
                 resolve_values(&self.headers, lookup).map(|headers| Way::Http {
                     url: url.clone(),
                     headers,
@@ -174,7 +174,7 @@ fn resolve_values(
     lookup: EnvLookup<'_>,
 ) -> Result<Vec<(String, String)>, String> {
     let value = |given: &ValueSource| match given {
-        ValueSource::Plain(Hidden(value)) => Ok(value.clone()),
+        ValueSource::Plain(SecretText(value)) => Ok(value.clone()),
         ValueSource::Variable(Variable { env, prefix }) => {
             let name = env.as_deref().unwrap_or_default();
             match lookup(name) {
@@ -190,7 +190,7 @@ fn resolve_values(
 }
 
 /// Returns the settings of the servers of all entries.
-pub(crate) fn servers(
+pub(crate) fn resolve_servers(
     entries: &BTreeMap<String, McpEntry>,
     lookup: EnvLookup<'_>,
 ) -> Vec<McpServer> {
@@ -222,7 +222,7 @@ mod tests {
         ] {
             let text = format!("[mcp.x]\ncommand = \"{command}\"\n");
             let file = Config::parse(path, &text).unwrap();
-            let servers = servers(&file.mcp.unwrap(), &|_| None);
+            let servers = resolve_servers(&file.mcp.unwrap(), &|_| None);
             let Way::Stdio { command, .. } = &servers[0].way else {
                 panic!("{servers:?}");
             };
@@ -245,7 +245,7 @@ mod tests {
             "WEB_TOKEN" => Some("t1".to_owned()),
             _ => None,
         };
-        let servers = servers(&entries, &lookup);
+        let servers = resolve_servers(&entries, &lookup);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             servers,

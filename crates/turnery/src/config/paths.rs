@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paths {
     /// The user's `config.toml`; need not exist. `None` if the user has no home folder.
-    pub(crate) config: Option<PathBuf>,
+    pub(crate) config_file: Option<PathBuf>,
     /// Folder of the user's slash commands; need not exist.
-    pub(crate) commands: Option<PathBuf>,
+    pub(crate) commands_folder: Option<PathBuf>,
     /// Session database. `None` if the user has no home folder.
     sessions: Option<PathBuf>,
     /// Key file of `turnery login`. `None` if the user has no home folder.
-    keys: Option<PathBuf>,
+    key_file: Option<PathBuf>,
 }
 
 impl Paths {
@@ -30,21 +30,21 @@ impl Paths {
         let file = |folder: &Option<PathBuf>, name| Some(folder.as_ref()?.join(name));
         let config = config.map(|file| absolute(file.to_owned()));
         Self {
-            config: config.or_else(|| file(&config_folder, "config.toml")),
-            commands: file(&config_folder, "commands"),
+            config_file: config.or_else(|| file(&config_folder, "config.toml")),
+            commands_folder: file(&config_folder, "commands"),
             sessions: file(&data_folder, "sessions.db"),
-            keys: file(&data_folder, "keys.json"),
+            key_file: file(&data_folder, "keys.json"),
         }
     }
 
     /// Returns the folders and files of this installation: configuration, keys and sessions. Sessions change
     /// them only after asking; sandboxed commands cannot read or write them.
-    pub(crate) fn own(&self) -> Vec<PathBuf> {
+    pub(crate) fn private_paths(&self) -> Vec<PathBuf> {
         let folder = |file: &Option<PathBuf>| Some(file.as_deref()?.parent()?.to_owned());
         let all = [
-            self.config.clone(),
-            folder(&self.commands),
-            folder(&self.keys),
+            self.config_file.clone(),
+            folder(&self.commands_folder),
+            folder(&self.key_file),
         ];
         let mut all: Vec<PathBuf> = all.into_iter().flatten().collect();
         all.dedup();
@@ -52,15 +52,15 @@ impl Paths {
     }
 
     /// Returns the key file of `turnery login`.
-    pub(crate) fn keys(&self) -> anyhow::Result<KeyFile> {
-        let path = self.keys.clone().ok_or_else(|| {
+    pub(crate) fn key_file(&self) -> anyhow::Result<KeyFile> {
+        let path = self.key_file.clone().ok_or_else(|| {
             anyhow::anyhow!("there is no home folder to keep keys in; set TURNERY_HOME to a folder")
         })?;
-        Ok(KeyFile::at(path))
+        Ok(KeyFile::new(path))
     }
 
     /// Returns the path of the session database.
-    pub(crate) fn sessions(&self) -> anyhow::Result<&Path> {
+    pub(crate) fn sessions_database(&self) -> anyhow::Result<&Path> {
         self.sessions.as_deref().ok_or_else(|| {
             anyhow::anyhow!(
                 "there is no home folder to keep sessions in; set TURNERY_HOME to a folder"
@@ -77,14 +77,14 @@ mod tests {
     fn turnery_home_moves_all_paths_but_named_config() {
         let lookup = |name: &str| (name == "TURNERY_HOME").then(|| "/srv/turnery".to_owned());
         let places = Paths::resolve(&lookup, None);
-        assert_eq!(places.config, Some("/srv/turnery/config.toml".into()));
+        assert_eq!(places.config_file, Some("/srv/turnery/config.toml".into()));
         assert_eq!(
-            places.sessions().unwrap(),
+            places.sessions_database().unwrap(),
             Path::new("/srv/turnery/sessions.db")
         );
         let places = Paths::resolve(&lookup, Some(Path::new("/etc/turnery.toml")));
-        assert_eq!(places.config, Some("/etc/turnery.toml".into()));
+        assert_eq!(places.config_file, Some("/etc/turnery.toml".into()));
         let own = ["/etc/turnery.toml", "/srv/turnery"];
-        assert_eq!(places.own(), own.map(PathBuf::from));
+        assert_eq!(places.private_paths(), own.map(PathBuf::from));
     }
 }

@@ -179,7 +179,7 @@ mod tests {
 
     const PATH: &str = "/repo/.turnery/config.toml";
 
-    fn project(text: &str) -> Config {
+    fn parse_project(text: &str) -> Config {
         Config::parse(Path::new(PATH), text).unwrap()
     }
 
@@ -190,7 +190,7 @@ mod tests {
                 sandbox: user,
                 ..Config::default()
             };
-            narrow(user, &[], Path::new(PATH), project(text))
+            narrow(user, &[], Path::new(PATH), parse_project(text))
         };
         for user in [
             None,
@@ -225,7 +225,7 @@ mod tests {
             user,
             &[model("openai/tiny").unwrap()],
             Path::new(PATH),
-            project(
+            parse_project(
                 "model = \"openai/tiny\"\nmode = \"ask\"\ndeny = [\"shell\"]\n\
                  [limits]\nturns = 8\ntokens = 5000\nseconds = 9999\n",
             ),
@@ -253,7 +253,7 @@ mod tests {
             Config::default(),
             &[],
             Path::new(PATH),
-            project(
+            parse_project(
                 "model = \"scripted:evil.json\"\nmode = \"auto\"\nallow = [\"shell\"]\ncompact_at = 1\n\
                  [limits]\nturns = 5000\n\
                  [compaction]\nroom = 1\n\
@@ -305,7 +305,7 @@ mod tests {
             ("b/other", "a/mine"),
             ("desk/other", "a/mine"),
         ] {
-            let file = project(&format!("model = \"{asked}\"\n"));
+            let file = parse_project(&format!("model = \"{asked}\"\n"));
             let (choice, refused) = narrow(user("a/mine"), &listed, Path::new(PATH), file);
             assert_eq!(choice.model, Some(model(expected).unwrap()), "{asked}");
             let warning = format!(

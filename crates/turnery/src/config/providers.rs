@@ -14,7 +14,7 @@ use turnery_models::{Api, ModelName, ProviderConfig};
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// Returns the `known` providers, changed and complemented by `entries` of `file`.
-pub(crate) fn all(
+pub(crate) fn configure_providers(
     mut known: Vec<ProviderConfig>,
     entries: &BTreeMap<String, ProviderEntry>,
     file: &Path,
@@ -24,7 +24,7 @@ pub(crate) fn all(
     for (name, entry) in entries {
         let at = known.iter().position(|provider| provider.name == *name);
         let base = at.map(|at| known[at].clone());
-        match provider(base, name, entry, file, lookup) {
+        match configure_provider(base, name, entry, file, lookup) {
             Ok(provider) => match at {
                 Some(at) => known[at] = provider,
                 None => known.push(provider),
@@ -42,7 +42,7 @@ pub(crate) fn all(
     }
 }
 
-fn provider(
+fn configure_provider(
     known: Option<ProviderConfig>,
     name: &str,
     entry: &ProviderEntry,
@@ -174,7 +174,7 @@ mod tests {
 
     fn configured(file: &Path, content: &str) -> Result<Vec<ProviderConfig>, ConfigError> {
         let entries = Config::parse(file, content).unwrap().providers;
-        all(
+        configure_providers(
             ProviderConfig::standard_from_env(&environment),
             &entries,
             file,

@@ -29,7 +29,7 @@ pub(super) async fn run(
     limit: Duration,
 ) -> Result<CommandOutput, String> {
     let (mut tree, pipes) = spawn_tree(words, place).await?;
-    let talk = talk(&mut tree, pipes, stdin);
+    let talk = communicate(&mut tree, pipes, stdin);
     let talked = tokio::time::timeout(limit, talk).await;
     let talked = talked.unwrap_or_else(|_| {
         let seconds = limit.as_secs();
@@ -63,7 +63,7 @@ async fn spawn_tree(
 }
 
 /// Exchanges input and output with the command until it exits or exceeds the output limit.
-async fn talk(
+async fn communicate(
     tree: &mut ProcessTree,
     pipes: ChildPipes,
     stdin: Vec<u8>,

@@ -167,7 +167,7 @@ pub(super) enum HookAction {
 
 impl HookEvent<'_> {
     /// Returns the name of the tool concerned.
-    pub(super) fn tool(&self) -> Option<&str> {
+    pub(super) fn tool_name(&self) -> Option<&str> {
         match self {
             Self::BeforeTool { tool, .. } | Self::AfterTool { tool, .. } => Some(tool),
             Self::BeforeLoop { .. }
@@ -241,7 +241,7 @@ pub(super) fn hook_event<'a>(
                 tool: tool_name,
                 failed: envelope.result.is_err(),
                 text: match &envelope.result {
-                    Ok(content) => text(content),
+                    Ok(content) => content_text(content),
                     Err(failure) => failure.message.clone(),
                 },
             },
@@ -279,14 +279,14 @@ pub(super) fn after_loop_event<'a>(record: &LoopRecord) -> HookEvent<'a> {
 }
 
 /// Returns all text in `content`.
-pub(super) fn text(content: &[Content]) -> String {
+pub(super) fn content_text(content: &[Content]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
     texts.join("\n")
 }
 
 fn last_assistant_text(messages: &[Arc<LlmMessage>]) -> String {
     let said = |message: &Arc<LlmMessage>| match &message.message {
-        Message::Assistant { content, .. } => Some(text(content)),
+        Message::Assistant { content, .. } => Some(content_text(content)),
         Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
     };
     messages.iter().rev().find_map(said).unwrap_or_default()
@@ -316,7 +316,7 @@ pub(super) fn parse_response(ended: &CommandOutput) -> Result<HookResponse, Stri
             let said = String::from_utf8_lossy(said);
             format!(
                 "its answer is none ({error}): {}",
-                crate::terminal_text::line(&said, MAX_QUOTED_CHARS)
+                crate::terminal_text::first_line(&said, MAX_QUOTED_CHARS)
             )
         }),
     }
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_file_is_up_to_date() {
+    fn hooks_schema_file_is_up_to_date() {
         let schema = schemars::schema_for!(HookProtocol<'_>);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         assert_schema_file("hooks.json", &text);
     }
 
-    fn said(code: Option<i32>, stdout: &str, stderr: &str) -> Result<HookResponse, String> {
+    fn parse(code: Option<i32>, stdout: &str, stderr: &str) -> Result<HookResponse, String> {
         parse_response(&CommandOutput {
             code,
             stdout: stdout.into(),
@@ -369,27 +369,30 @@ mod tests {
             let text = text.map(str::to_owned);
             Ok(HookResponse { verdict, text })
         };
-        assert_eq!(said(Some(0), " \n", "noise"), verdict(HookAction::Go, None));
+        assert_eq!(
+            parse(Some(0), " \n", "noise"),
+            verdict(HookAction::Go, None)
+        );
         let warned = "{\"verdict\": \"warn\", \"text\": \"careful\"}\n";
         assert_eq!(
-            said(Some(0), warned, ""),
+            parse(Some(0), warned, ""),
             verdict(HookAction::Warn, Some("careful"))
         );
         assert_eq!(
-            said(Some(2), "ignored", "not on a Friday\n"),
+            parse(Some(2), "ignored", "not on a Friday\n"),
             verdict(HookAction::Stop, Some("not on a Friday"))
         );
-        assert_eq!(said(Some(2), "", ""), verdict(HookAction::Stop, None));
+        assert_eq!(parse(Some(2), "", ""), verdict(HookAction::Stop, None));
     }
 
     #[test]
     fn any_other_output_is_a_failure() {
         assert_eq!(
-            said(Some(1), "{\"verdict\": \"go\"}", "no such file\n"),
+            parse(Some(1), "{\"verdict\": \"go\"}", "no such file\n"),
             Err("exit code 1: no such file".to_owned())
         );
         assert_eq!(
-            said(None, "", ""),
+            parse(None, "", ""),
             Err("it was killed by a signal".to_owned())
         );
         for nonsense in [
@@ -399,7 +402,7 @@ mod tests {
             "{\"verdict\": \"maybe\"}",
             "{\"verdict\": \"go\", \"txt\": \"\"}",
         ] {
-            let failed = said(Some(0), nonsense, "").unwrap_err();
+            let failed = parse(Some(0), nonsense, "").unwrap_err();
             assert!(failed.starts_with("its answer is none ("), "{failed}");
         }
     }

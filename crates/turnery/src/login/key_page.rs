@@ -6,7 +6,7 @@
 mod connection_owner;
 mod html;
 
-use super::{TRIES, parse_key, provider_choice::is_unencrypted, store};
+use super::{MAX_ATTEMPTS, parse_key, provider_choice::is_unencrypted, save_key};
 use crate::config::{LiveProviders, key_file::KeyFile};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -62,8 +62,8 @@ pub(crate) fn open(
         listen().map_err(|error| format!("cannot listen on 127.0.0.1: {error}"))?;
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
-    let page = Page {
-        at,
+    let page = KeyPageServer {
+        address: at,
         path: format!("/{}", URL_SAFE_NO_PAD.encode(secret)),
         provider,
         live_providers: Arc::clone(live_providers),
@@ -91,7 +91,7 @@ fn listen() -> io::Result<(TcpListener, SocketAddr)> {
 
 /// Serves until a key is stored or the attempts are used up. Returns true if a key was stored. Open connections are
 /// closed at the end.
-async fn serve(listener: TcpListener, page: Arc<Page>) -> bool {
+async fn serve(listener: TcpListener, page: Arc<KeyPageServer>) -> bool {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -104,7 +104,7 @@ async fn serve(listener: TcpListener, page: Arc<Page>) -> bool {
             }
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, from)) => {
-                    connections.spawn(connection(stream, from, Arc::clone(&page)));
+                    connections.spawn(serve_connection(stream, from, Arc::clone(&page)));
                 }
                 Err(error) => {
                     tracing::warn!("the page for a key is closed: {error}");
@@ -115,10 +115,10 @@ async fn serve(listener: TcpListener, page: Arc<Page>) -> bool {
     }
 }
 
-async fn connection(stream: TcpStream, from: SocketAddr, page: Arc<Page>) {
+async fn serve_connection(stream: TcpStream, from: SocketAddr, page: Arc<KeyPageServer>) {
     let service = service_fn(|request| {
         let page = Arc::clone(&page);
-        async move { Ok::<_, Infallible>(page.answer(from, request).await) }
+        async move { Ok::<_, Infallible>(page.respond(from, request).await) }
     });
     let served = http1::Builder::new()
         .keep_alive(false)
@@ -127,8 +127,8 @@ async fn connection(stream: TcpStream, from: SocketAddr, page: Arc<Page>) {
     let _ = timeout(CONNECTION_TIMEOUT, served).await;
 }
 
-struct Page {
-    at: SocketAddr,
+struct KeyPageServer {
+    address: SocketAddr,
     /// Secret path, known only to the client.
     path: String,
     provider: ProviderConfig,
@@ -140,13 +140,13 @@ struct Page {
     outcome: OnceLock<bool>,
 }
 
-impl Page {
-    async fn answer(&self, from: SocketAddr, request: Request<Incoming>) -> Response<Full<Bytes>> {
+impl KeyPageServer {
+    async fn respond(&self, from: SocketAddr, request: Request<Incoming>) -> Response<Full<Bytes>> {
         if !self.is_addressed_here(from, &request) {
             return not_found();
         }
         match *request.method() {
-            Method::GET => self.form(None),
+            Method::GET => self.form_response(None),
             Method::POST if self.is_from_own_form(&request) => {
                 self.handle_post(request.into_body()).await
             }
@@ -160,13 +160,13 @@ impl Page {
         let target = request.uri().path_and_query();
         self.outcome.get().is_none()
             && target.is_some_and(|it| it.as_str() == self.path)
-            && has_header(request, header::HOST, &self.at.to_string())
-            && connection_owner::is_own_connection(from, self.at)
+            && has_header(request, header::HOST, &self.address.to_string())
+            && connection_owner::is_own_connection(from, self.address)
     }
 
     /// Returns true if the request submits this page's own form, not that of another page.
     fn is_from_own_form<B>(&self, request: &Request<B>) -> bool {
-        has_header(request, header::ORIGIN, &format!("http://{}", self.at))
+        has_header(request, header::ORIGIN, &format!("http://{}", self.address))
             && has_header(
                 request,
                 header::CONTENT_TYPE,
@@ -176,7 +176,7 @@ impl Page {
 
     async fn handle_post(&self, body: Incoming) -> Response<Full<Bytes>> {
         let Ok(body) = Limited::new(body, MAX_BODY_BYTES).collect().await else {
-            return self.form(Some("This is too long for a key."));
+            return self.form_response(Some("This is too long for a key."));
         };
         let body = body.to_bytes();
         let mut fields = form_urlencoded::parse(&body);
@@ -187,20 +187,20 @@ impl Page {
             return not_found();
         }
         let name = &self.provider.name;
-        match self.take(&typed).await {
+        match self.accept_key(&typed).await {
             Ok(()) => {
                 let _ = self.outcome.set(true);
-                page(&html::render_message(&format!(
+                html_response(&html::render_message(&format!(
                     "The key for {name} is kept. Close this page; turnery goes on."
                 )))
             }
             Err(why) => {
                 *failed_attempts += 1;
-                if *failed_attempts < TRIES {
-                    return self.form(Some(&why));
+                if *failed_attempts < MAX_ATTEMPTS {
+                    return self.form_response(Some(&why));
                 }
                 let _ = self.outcome.set(false);
-                page(&html::render_message(&format!(
+                html_response(&html::render_message(&format!(
                     "{why} Nothing was kept, and this page is closed now."
                 )))
             }
@@ -208,25 +208,25 @@ impl Page {
     }
 
     /// Checks and stores a key.
-    async fn take(&self, typed: &SecretString) -> Result<(), String> {
+    async fn accept_key(&self, typed: &SecretString) -> Result<(), String> {
         let key = parse_key(&self.provider.name, false, typed).map_err(|why| format!("{why}."))?;
         let provider = ProviderConfig {
             key,
             ..self.provider.clone()
         };
         let models = check_key(&provider).await.map_err(|fault| fault.message)?;
-        store(&self.live_providers, &self.keys, provider, models)
+        save_key(&self.live_providers, &self.keys, provider, models)
             .map_err(|error| format!("{error}."))
     }
 
-    fn form(&self, why: Option<&str>) -> Response<Full<Bytes>> {
+    fn form_response(&self, why: Option<&str>) -> Response<Full<Bytes>> {
         let address = &self.provider.base_url;
-        page(&html::form(&html::Form {
+        html_response(&html::render_form(&html::KeyForm {
             provider: &self.provider.name,
             address,
-            is_open: is_unencrypted(address),
+            is_unencrypted: is_unencrypted(address),
             file: &self.keys.path().display().to_string(),
-            why,
+            error: why,
         }))
     }
 }
@@ -244,7 +244,7 @@ fn not_found() -> Response<Full<Bytes>> {
     answer
 }
 
-fn page(text: &str) -> Response<Full<Bytes>> {
+fn html_response(text: &str) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::from(text.to_owned()));
     for (name, value) in [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -12,7 +12,7 @@ use turnery_models::{Api, ProviderConfig, ProviderSource as _};
 const OTHER_SERVER: &str = "another server that speaks like OpenAI's";
 
 /// Returns the provider chosen by flags or by the user, without its key.
-pub(super) fn provider(
+pub(super) fn choose_provider(
     args: &LoginArgs,
     live_providers: &LiveProviders,
     mut user: Option<&mut TerminalUser>,

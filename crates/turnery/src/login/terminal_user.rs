@@ -119,18 +119,21 @@ pub(super) fn is_cancel(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn typed(bytes: &[u8]) -> Option<String> {
+    fn read_bytes(bytes: &[u8]) -> Option<String> {
         read_hidden_line(&mut &*bytes).ok()
     }
 
     #[test]
     fn hidden_line_supports_editing_and_cancel() {
-        assert_eq!(typed(b"sk-1\nrest").as_deref(), Some("sk-1"));
-        assert_eq!(typed(b"sk-1\r").as_deref(), Some("sk-1"));
-        assert_eq!(typed(b"sx\x7fk\x08k-1\n").as_deref(), Some("sk-1"));
-        assert_eq!(typed(b"\x7f\x7fwrong\x15sk-1\n").as_deref(), Some("sk-1"));
+        assert_eq!(read_bytes(b"sk-1\nrest").as_deref(), Some("sk-1"));
+        assert_eq!(read_bytes(b"sk-1\r").as_deref(), Some("sk-1"));
+        assert_eq!(read_bytes(b"sx\x7fk\x08k-1\n").as_deref(), Some("sk-1"));
+        assert_eq!(
+            read_bytes(b"\x7f\x7fwrong\x15sk-1\n").as_deref(),
+            Some("sk-1")
+        );
         for given_up in [&b"sk-1\x03"[..], b"\x04", b"sk-1", b""] {
-            assert_eq!(typed(given_up), None, "{given_up:?}");
+            assert_eq!(read_bytes(given_up), None, "{given_up:?}");
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 const CAPACITY: usize = 256 << 10;
 
 /// Queue of lines for the writing thread. The thread starts with the first line, since most processes write none.
-pub(super) struct Backlog {
+pub(super) struct StderrBacklog {
     state: Mutex<BacklogState>,
     /// Signals that lines are queued.
     has_lines: Condvar,
@@ -47,7 +47,7 @@ impl BacklogState {
     }
 }
 
-impl Backlog {
+impl StderrBacklog {
     /// Creates a backlog that writes to `out`.
     pub(super) fn new(out: impl Write + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
@@ -65,7 +65,7 @@ impl Backlog {
     }
 
     /// Queues a whole line, or counts it as dropped if there is no room. Does not block.
-    pub(super) fn add(self: &Arc<Self>, line: &[u8]) {
+    pub(super) fn push_line(self: &Arc<Self>, line: &[u8]) {
         let mut state = self.state();
         if state.lines.len() + line.len() > CAPACITY {
             state.lost += 1;
@@ -77,7 +77,7 @@ impl Backlog {
             let writing = Arc::clone(self);
             let named = thread::Builder::new().name("stderr".to_owned());
             // If the thread cannot be started now, the next line tries again.
-            state.has_thread = named.spawn(move || writing.write()).is_ok();
+            state.has_thread = named.spawn(move || writing.write_lines()).is_ok();
         }
         self.has_lines.notify_one();
     }
@@ -92,7 +92,7 @@ impl Backlog {
     }
 
     /// Runs the writing thread. Write errors are ignored.
-    fn write(&self) {
+    fn write_lines(&self) {
         let Some(mut out) = self.state().out.take() else {
             return;
         };
@@ -119,11 +119,11 @@ mod tests {
 
     /// Returns a backlog with more lines of 1 KiB than a pipe and both buffers hold, and the unread end of its
     /// pipe.
-    fn overfull_backlog() -> (Arc<Backlog>, PipeReader) {
+    fn overfull_backlog() -> (Arc<StderrBacklog>, PipeReader) {
         let (reader, writer) = pipe().unwrap();
-        let backlog = Backlog::new(writer);
+        let backlog = StderrBacklog::new(writer);
         for n in 0..4000 {
-            backlog.add(format!("{n:>1023}\n").as_bytes());
+            backlog.push_line(format!("{n:>1023}\n").as_bytes());
         }
         (backlog, reader)
     }
@@ -143,7 +143,7 @@ mod tests {
             text
         });
         backlog.flush(Duration::from_secs(120));
-        backlog.add(b"the last\n");
+        backlog.push_line(b"the last\n");
         let text = reading.join().unwrap();
         let mut next = 0;
         for line in text.lines() {

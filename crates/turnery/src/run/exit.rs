@@ -23,7 +23,7 @@ pub(crate) struct PromptExit {
     /// Stop reason of the Agent Client Protocol; `None` for a failure.
     pub(crate) stop_reason: Option<&'static str>,
     /// Exit code of the process.
-    pub(crate) code: u8,
+    pub(crate) exit_code: u8,
     /// Message for the user; `None` for a normal end.
     pub(crate) message: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn prompt_exit(result: &PromptResult) -> PromptExit {
     PromptExit {
         outcome: report.name,
         stop_reason: stop_reason_name(report.end),
-        code,
+        exit_code: code,
         message,
     }
 }
@@ -66,7 +66,7 @@ mod tests {
         TurnStop,
     };
 
-    type Row = (
+    type OutcomeRow = (
         &'static str,
         Outcome,
         Option<&'static str>,
@@ -86,7 +86,7 @@ mod tests {
 
     /// Row of the table of outcomes, outcome; then the name, the exit code and the message.
     #[rustfmt::skip]
-    fn outcome_rows() -> Vec<Row> {
+    fn outcome_rows() -> Vec<OutcomeRow> {
         use Outcome::{Finished, Stopped};
         use TurnStop as S;
         const END: Option<&str> = Some("end_turn");
@@ -131,7 +131,7 @@ mod tests {
         for (row, outcome, reason, code, message) in outcome_rows() {
             let ending = prompt_exit(&PromptResult::new(outcome));
             assert_eq!(ending.stop_reason, reason, "row {row}");
-            assert_eq!(ending.code, code, "row {row}");
+            assert_eq!(ending.exit_code, code, "row {row}");
             assert_eq!(ending.message.as_deref(), message, "row {row}");
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         let mut result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));
         result.is_stored = false;
         let ending = prompt_exit(&result);
-        assert_eq!(ending.code, CANCELLED);
+        assert_eq!(ending.exit_code, CANCELLED);
         assert!(ending.message.unwrap().contains("may not be stored"));
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let lost = [CommitError::LaneLost, CommitError::HeadConflict];
         for error in lost.map(PromptError::Lost).into_iter().chain([busy]) {
             let sentence = error.to_string();
-            let told = json!(RunResult::failed(&error.into()));
+            let told = json!(RunResult::from_error(&error.into()));
             assert_eq!(told["exit_code"], 1, "{sentence}");
             assert_eq!(told["stop_reason"], json!(null), "{sentence}");
             assert_eq!(told["error"], sentence);

@@ -1,7 +1,7 @@
 //! Describes the work of a run and opens the session for it.
 
 use super::try_models::TryArgs;
-use crate::{app::folder, args::RunOptions, config::Config};
+use crate::{app::resolve_cwd, args::RunOptions, config::Config};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
@@ -14,17 +14,17 @@ use turnery_store::{ListQuery, SessionInfo, Store};
 
 /// Work of a run, its session and its output format.
 pub(crate) struct Job {
-    pub(crate) work: Work,
+    pub(crate) action: JobAction,
     pub(crate) target: SessionTarget,
-    pub(crate) how: RunOptions,
+    pub(crate) options: RunOptions,
 }
 
 /// Kind of work.
-pub(crate) enum Work {
+pub(crate) enum JobAction {
     /// Send a prompt to the model.
     Prompt(Vec<Content>),
     /// Send a prompt to several models at once (LOOP-70).
-    Try(TryArgs, Vec<Content>),
+    TryModels(TryArgs, Vec<Content>),
     /// Continue without a new prompt (LOOP-18).
     Continue,
     /// Rerun a loop, by default the last one (LOOP-19).
@@ -42,24 +42,26 @@ pub(crate) enum SessionTarget {
     /// The newest session of this folder.
     Newest(Option<PathBuf>),
     /// The session with this id, which must belong to this folder.
-    Here(String, Option<PathBuf>),
+    InFolder(String, Option<PathBuf>),
     /// The session with this id, in its own folder.
-    There(String),
+    Stored(String),
 }
 
-impl Work {
+impl JobAction {
     /// Returns the content that is new to the model.
-    pub(super) fn content(&self) -> &[Content] {
+    pub(super) fn new_content(&self) -> &[Content] {
         match self {
-            Self::Prompt(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
+            Self::Prompt(content) | Self::TryModels(_, content) | Self::Branch(_, content) => {
+                content
+            }
             Self::Continue | Self::Rerun(_) | Self::Compact => &[],
         }
     }
 
     /// Returns the models that the work calls in a session whose model is `own`.
-    pub(super) fn models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
+    pub(super) fn called_models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
         match self {
-            Self::Try(tries, _) => tries.called_models(own),
+            Self::TryModels(tries, _) => tries.called_models(own),
             Self::Prompt(_)
             | Self::Continue
             | Self::Rerun(_)
@@ -80,7 +82,7 @@ impl Work {
         let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
             Self::Prompt(content) => session.prompt(expand_command(session, content), options)?,
-            Self::Try(tries, content) => {
+            Self::TryModels(tries, content) => {
                 tries.start(session, expand_command(session, content), options)?
             }
             Self::Continue => session.continue_loop(options)?,
@@ -126,7 +128,7 @@ pub(crate) fn loop_number(id: &LoopId) -> &str {
 }
 
 /// Creates or opens the session to work in.
-pub(super) async fn open(
+pub(super) async fn open_session(
     agent: &Agent,
     store: &dyn Store,
     target: &SessionTarget,
@@ -135,18 +137,21 @@ pub(super) async fn open(
 ) -> anyhow::Result<Session> {
     let (id, request) = match target {
         SessionTarget::New(cwd) => {
-            let request = OpenRequest::folder(folder(cwd.clone())?);
+            let request = OpenRequest::folder(resolve_cwd(cwd.clone())?);
             return Ok(agent.create(request, |_| ports).await?);
         }
         SessionTarget::Newest(cwd) => {
-            let cwd = folder(cwd.clone())?;
-            (newest(agent, cwd.clone()).await?, OpenRequest::folder(cwd))
+            let cwd = resolve_cwd(cwd.clone())?;
+            (
+                newest_session(agent, cwd.clone()).await?,
+                OpenRequest::folder(cwd),
+            )
         }
-        SessionTarget::Here(id, cwd) => {
-            let request = OpenRequest::folder(folder(cwd.clone())?);
+        SessionTarget::InFolder(id, cwd) => {
+            let request = OpenRequest::folder(resolve_cwd(cwd.clone())?);
             (SessionId::from(id.as_str()), request)
         }
-        SessionTarget::There(id) => {
+        SessionTarget::Stored(id) => {
             let id = SessionId::from(id.as_str());
             let SessionInfo { cwd, roots, .. } = store.info(&id).await?;
             (
@@ -174,7 +179,7 @@ pub(super) async fn open(
     Ok(session)
 }
 
-async fn newest(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
+async fn newest_session(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
     let query = ListQuery {
         cwd: Some(cwd.clone()),
         limit: 1,

@@ -1,8 +1,8 @@
 //! Writes a prompt's output on a separate thread. All output goes through one bounded queue, so that a question
 //! appears after the text before it, and a slow reader of stdout slows the model but not Ctrl-C.
 
-use super::{progress::Progress, text_writer::TextWriter};
-use crate::args::Format;
+use super::{progress::ProgressWriter, text_writer::TextWriter};
+use crate::args::OutputFormat;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -76,7 +76,7 @@ impl Outbox for QueueOutbox {
 /// Starts the output thread. The thread ends when the session drops its outbox, and cancels `cancel` if stdout is
 /// closed.
 pub(crate) fn start(
-    format: Format,
+    format: OutputFormat,
     cancel: CancellationToken,
 ) -> io::Result<(
     QueueOutbox,
@@ -107,13 +107,13 @@ struct JsonEvent<'a> {
 }
 
 fn write_output(
-    format: Format,
+    format: OutputFormat,
     mut queue: mpsc::Receiver<OutputItem>,
 ) -> io::Result<OutputSummary> {
     let mut out = io::stdout();
     let mut seen = OutputSummary::default();
     let mut text = TextWriter::new(out.is_terminal());
-    let mut progress = Progress::new(crate::logs::is_colour_enabled());
+    let mut progress = ProgressWriter::new(crate::logs::is_colour_enabled());
     let mut view = SessionView::default();
     while let Some(shown) = queue.blocking_recv() {
         let event = match shown {
@@ -124,7 +124,7 @@ fn write_output(
                 continue;
             }
         };
-        if format == Format::StreamJson {
+        if format == OutputFormat::StreamJson {
             let line = JsonEvent {
                 r#type: "event",
                 event: &event,
@@ -134,12 +134,12 @@ fn write_output(
         let mut write = |change: &ViewChange<'_>| -> io::Result<()> {
             seen.record(change);
             match format {
-                Format::Text => {
+                OutputFormat::Text => {
                     text.write_change(change, &mut out)?;
                     progress.write_change(change, &mut io::stderr().lock())
                 }
-                Format::Json => progress.write_change(change, &mut io::stderr().lock()),
-                Format::StreamJson => Ok(()),
+                OutputFormat::Json => progress.write_change(change, &mut io::stderr().lock()),
+                OutputFormat::StreamJson => Ok(()),
             }
         };
         let mut written = Ok(());

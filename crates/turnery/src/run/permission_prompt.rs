@@ -23,11 +23,11 @@ pub(crate) struct PermissionPrompter {
     questions: QuestionSender,
     paint: Paint,
     /// Held while a question is open, so that there is only one at a time.
-    terminal: Mutex<Option<Terminal>>,
+    terminal: Mutex<Option<TerminalInput>>,
 }
 
 /// Lines that the user types. Reading starts with the first question.
-enum Terminal {
+enum TerminalInput {
     Unstarted(Box<dyn BufRead + Send>),
     Lines(mpsc::Receiver<String>),
 }
@@ -47,7 +47,7 @@ impl PermissionPrompter {
         Self {
             questions,
             paint: Paint(crate::logs::is_colour_enabled()),
-            terminal: Mutex::new(terminal.map(Terminal::Unstarted)),
+            terminal: Mutex::new(terminal.map(TerminalInput::Unstarted)),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Client for PermissionPrompter {
     fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let mut terminal = self.terminal.lock().await;
-            let Some(lines) = terminal.as_mut().and_then(Terminal::lines) else {
+            let Some(lines) = terminal.as_mut().and_then(TerminalInput::lines) else {
                 return PermissionAnswer::NoAnswer(denial_hint(&ask));
             };
             // Lines typed before the question appeared are no answer to it.
@@ -73,14 +73,14 @@ impl Client for PermissionPrompter {
                 };
                 match parse_answer(&line, &ask.options) {
                     Some(answer) => return answer,
-                    None => text = choices(&ask.options),
+                    None => text = render_choices(&ask.options),
                 }
             }
         })
     }
 }
 
-impl Terminal {
+impl TerminalInput {
     fn lines(&mut self) -> Option<&mut mpsc::Receiver<String>> {
         if let Self::Unstarted(_) = self {
             let (sender, receiver) = mpsc::channel(8);
@@ -178,12 +178,12 @@ fn render_question(ask: &PermissionRequest, paint: Paint) -> String {
             None => writeln!(text, "{}", visible(&ask.args.to_string())),
         };
     }
-    text.push_str(&choices(&ask.options));
+    text.push_str(&render_choices(&ask.options));
     text
 }
 
 /// `[y] Allow  [a] Always allow ...  [c] Cancel > `
-fn choices(options: &[PermissionChoice]) -> String {
+fn render_choices(options: &[PermissionChoice]) -> String {
     let mut text = String::new();
     for option in options {
         text.push_str(&format!(

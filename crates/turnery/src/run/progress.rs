@@ -1,6 +1,6 @@
 //! Writes progress to stderr: one line for each tool call that starts and one for each that fails.
 
-use crate::terminal_text::{self, Paint, line};
+use crate::terminal_text::{self, Paint, first_line};
 use std::{
     collections::HashMap,
     io::{self, Write},
@@ -13,14 +13,14 @@ const TITLE_WIDTH: usize = 100;
 
 /// Writes progress lines.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressWriter {
     paint: Paint,
     titles: HashMap<CallId, String>,
     /// Last plan that was printed.
     plan: Vec<PlanEntry>,
 }
 
-impl Progress {
+impl ProgressWriter {
     pub(crate) fn new(colour: bool) -> Self {
         Self {
             paint: Paint(colour),
@@ -42,7 +42,7 @@ impl Progress {
                 Ok(())
             }
             ViewChange::CallStarted(call) if call.is_shown() => {
-                let title = self.title(call);
+                let title = self.call_title(call);
                 writeln!(err, "{}", self.paint.dim(&format!("• {title}")))
             }
             ViewChange::CallEnded { call, end } => self.write_end(call, end, err),
@@ -53,7 +53,7 @@ impl Progress {
                         PlanStatus::InProgress => "[>]",
                         PlanStatus::Completed => "[x]",
                     };
-                    let text = format!("  {mark} {}", line(&entry.content, TITLE_WIDTH));
+                    let text = format!("  {mark} {}", first_line(&entry.content, TITLE_WIDTH));
                     writeln!(err, "{}", self.paint.dim(&text))?;
                 }
                 self.plan = entries.to_vec();
@@ -61,7 +61,7 @@ impl Progress {
             }
             ViewChange::CallProgressed(call) => {
                 let text = call.progress.as_deref().unwrap_or_default();
-                let text = format!("  {}", line(text, TITLE_WIDTH));
+                let text = format!("  {}", first_line(text, TITLE_WIDTH));
                 writeln!(err, "{}", self.paint.dim(&text))
             }
             ViewChange::CompactionStarted { before, .. } => {
@@ -76,7 +76,11 @@ impl Progress {
                 ..
             } => {
                 let mark = self.paint.red("✗");
-                writeln!(err, "{mark} no summary: {}", line(failure, 4 * TITLE_WIDTH))
+                writeln!(
+                    err,
+                    "{mark} no summary: {}",
+                    first_line(failure, 4 * TITLE_WIDTH)
+                )
             }
             ViewChange::Notice(notice) => self.write_notice(notice, err),
             ViewChange::CallStarted(_)
@@ -106,7 +110,7 @@ impl Progress {
         end: &CallEnd<'_>,
         err: &mut impl Write,
     ) -> io::Result<()> {
-        let title = self.title(call);
+        let title = self.call_title(call);
         self.titles.remove(call.id());
         let Err(failure) = &end.envelope.result else {
             return Ok(());
@@ -123,7 +127,7 @@ impl Progress {
         let code = end.envelope.value.as_ref().map(|value| &value["exit_code"]);
         let why = match code.and_then(|code| code.as_i64()) {
             Some(code) => format!("exit code {code}"),
-            None => line(strip_title(&failure.message, &title), 4 * TITLE_WIDTH),
+            None => first_line(strip_title(&failure.message, &title), 4 * TITLE_WIDTH),
         };
         let colon = if why.is_empty() { "" } else { ": " };
         writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
@@ -132,16 +136,16 @@ impl Progress {
     fn write_notice(&self, notice: &Notice<'_>, err: &mut impl Write) -> io::Result<()> {
         match notice {
             Notice::InputRejected(reason) => {
-                let reason = line(reason, 4 * TITLE_WIDTH);
+                let reason = first_line(reason, 4 * TITLE_WIDTH);
                 writeln!(err, "{} {reason}", self.paint.red("✗"))
             }
             Notice::Issue(text) => {
-                let text = line(text, 4 * TITLE_WIDTH);
+                let text = first_line(text, 4 * TITLE_WIDTH);
                 writeln!(err, "{} {text}", self.paint.red("!"))
             }
             Notice::Retry { error, wait_ms, .. } => {
                 let wait = format!("{}.{} s", wait_ms / 1000, wait_ms % 1000 / 100);
-                let why = line(&error.message, 2 * TITLE_WIDTH);
+                let why = first_line(&error.message, 2 * TITLE_WIDTH);
                 let text = format!("• Call the model again in {wait}: {why}");
                 writeln!(err, "{}", self.paint.dim(&text))
             }
@@ -155,9 +159,9 @@ impl Progress {
     }
 
     /// Returns the title that the call was requested with.
-    fn title(&self, call: &CallView) -> String {
+    fn call_title(&self, call: &CallView) -> String {
         let title = self.titles.get(call.id()).cloned();
-        title.unwrap_or_else(|| line(&call.request.name, TITLE_WIDTH))
+        title.unwrap_or_else(|| first_line(&call.request.name, TITLE_WIDTH))
     }
 }
 
@@ -211,7 +215,7 @@ mod tests {
     }
 
     fn written(events: Vec<EventKind>) -> String {
-        let mut progress = Progress::new(false);
+        let mut progress = ProgressWriter::new(false);
         let mut err = Vec::new();
         show_events(events, |change| {
             progress.write_change(change, &mut err).unwrap();

@@ -26,21 +26,21 @@ pub(crate) enum SilentStdin {
     /// Keep waiting: stdin is the whole prompt.
     Wait,
     /// Report it and keep waiting: the user can end the input.
-    Tell,
+    WarnAndWait,
     /// Report it and continue without stdin.
-    GoOn,
+    Skip,
 }
 
 /// Reads stdin to its end. Calls `say` when stdin stays silent.
-pub(crate) fn piped(
+pub(crate) fn read_stdin(
     stdin: impl Read + Send + 'static,
     silence: SilentStdin,
     say: impl Fn(&str),
 ) -> anyhow::Result<Vec<u8>> {
-    read(stdin, silence, STDIN_TIMEOUT, say)
+    read_stdin_within(stdin, silence, STDIN_TIMEOUT, say)
 }
 
-fn read(
+fn read_stdin_within(
     stdin: impl Read + Send + 'static,
     silence: SilentStdin,
     patience: Duration,
@@ -63,7 +63,7 @@ fn read(
     if silence != SilentStdin::Wait
         && begin.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
     {
-        if silence == SilentStdin::GoOn {
+        if silence == SilentStdin::Skip {
             say(
                 "stdin is open, but nothing came on it for 3 seconds: going on without it \
                  (to wait for it, pipe the prompt too: `turnery run -`)",
@@ -84,7 +84,7 @@ fn read(
 }
 
 /// Joins the argument and stdin with a blank line; either may be missing.
-pub(crate) fn text(argument: Option<&str>, piped: &[u8]) -> String {
+pub(crate) fn join_prompt(argument: Option<&str>, piped: &[u8]) -> String {
     let piped = String::from_utf8_lossy(piped);
     match (argument, piped.trim()) {
         (Some(argument), "") => argument.to_owned(),
@@ -94,7 +94,7 @@ pub(crate) fn text(argument: Option<&str>, piped: &[u8]) -> String {
 }
 
 /// Returns the content of the prompt.
-pub(crate) fn content(
+pub(crate) fn build_content(
     text: String,
     images: &[PathBuf],
     audio: &[PathBuf],
@@ -116,7 +116,7 @@ pub(crate) fn content(
     Ok(content)
 }
 
-fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_media_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(MAX_MEDIA_BYTES + 1)
@@ -129,7 +129,7 @@ fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn read_audio(path: &Path) -> anyhow::Result<AudioData> {
-    let bytes = bytes(path)?;
+    let bytes = read_media_file(path)?;
     let mime_type = match bytes.as_slice() {
         [
             b'R',
@@ -158,7 +158,7 @@ fn read_audio(path: &Path) -> anyhow::Result<AudioData> {
 }
 
 fn read_image(path: &Path) -> anyhow::Result<ImageData> {
-    let bytes = bytes(path)?;
+    let bytes = read_media_file(path)?;
     let mime_type = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
@@ -193,14 +193,14 @@ mod tests {
     #[test]
     fn argument_and_stdin_are_joined_by_a_blank_line() {
         let piped = b"diff --git\n+x\n";
-        assert_eq!(text(Some("review this"), b""), "review this");
-        assert_eq!(text(None, piped), "diff --git\n+x");
+        assert_eq!(join_prompt(Some("review this"), b""), "review this");
+        assert_eq!(join_prompt(None, piped), "diff --git\n+x");
         assert_eq!(
-            text(Some("review this"), piped),
+            join_prompt(Some("review this"), piped),
             "review this\n\ndiff --git\n+x"
         );
-        assert_eq!(text(Some("hello"), b"\n"), "hello");
-        assert_eq!(text(None, b""), "");
+        assert_eq!(join_prompt(Some("hello"), b"\n"), "hello");
+        assert_eq!(join_prompt(None, b""), "");
     }
 
     #[test]
@@ -209,14 +209,15 @@ mod tests {
         let said = RefCell::new(Vec::new());
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         let (silent, _open) = std::io::pipe().unwrap();
-        let read_it = |stdin, silence| read(stdin, silence, Duration::ZERO, say).unwrap();
-        assert_eq!(read_it(silent, SilentStdin::GoOn), b"");
+        let read_it =
+            |stdin, silence| read_stdin_within(stdin, silence, Duration::ZERO, say).unwrap();
+        assert_eq!(read_it(silent, SilentStdin::Skip), b"");
         assert!(said.take()[0].contains("going on without it"));
 
         // The writer starts only after the wait has been reported.
         let (slow, open) = std::io::pipe().unwrap();
         let open = RefCell::new(Some(open));
-        let read_slow = read(slow, SilentStdin::Tell, Duration::ZERO, |text| {
+        let read_slow = read_stdin_within(slow, SilentStdin::WarnAndWait, Duration::ZERO, |text| {
             assert!(text.starts_with("waiting for stdin"), "{text}");
             open.take().unwrap().write_all(b"late").unwrap();
         });
@@ -226,9 +227,9 @@ mod tests {
     #[test]
     fn stdin_is_read_to_its_end_and_bounded() {
         let quiet = |text: &str| panic!("{text}");
-        let all = piped(&b"all of it"[..], SilentStdin::Wait, quiet).unwrap();
+        let all = read_stdin(&b"all of it"[..], SilentStdin::Wait, quiet).unwrap();
         assert_eq!(all, b"all of it");
-        let error = piped(std::io::repeat(b'a'), SilentStdin::Wait, quiet).unwrap_err();
+        let error = read_stdin(std::io::repeat(b'a'), SilentStdin::Wait, quiet).unwrap_err();
         assert_eq!(error.to_string(), "stdin holds more than 16 MiB");
     }
 
@@ -237,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let picture = folder.path().join("screen.dat");
         std::fs::write(&picture, [0xff, 0xd8, 0xff, 0xe0]).unwrap();
-        let content = content(String::new(), &[picture], &[]).unwrap();
+        let content = build_content(String::new(), &[picture], &[]).unwrap();
         assert_eq!(
             content,
             [Content::Image(ImageData {
@@ -247,7 +248,7 @@ mod tests {
         );
         let note = folder.path().join("note.png");
         std::fs::write(&note, "text").unwrap();
-        let error = super::content(String::new(), std::slice::from_ref(&note), &[]).unwrap_err();
+        let error = build_content(String::new(), std::slice::from_ref(&note), &[]).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
             format!(
@@ -262,7 +263,7 @@ mod tests {
         let file = folder.path().join("sound.dat");
         let read = |bytes: &[u8]| {
             std::fs::write(&file, bytes).unwrap();
-            let read = content(String::new(), &[], std::slice::from_ref(&file));
+            let read = build_content(String::new(), &[], std::slice::from_ref(&file));
             read.map_err(|error| format!("{error:#}"))
         };
         let heard = |mime_type: &str, base64: &str| {

@@ -59,7 +59,7 @@ pub(super) struct RunResult {
 
 impl RunResult {
     /// Returns the result of a run that failed before its prompt.
-    pub(super) fn failed(error: &anyhow::Error) -> Self {
+    pub(super) fn from_error(error: &anyhow::Error) -> Self {
         Self {
             r#type: "result",
             session_id: None,
@@ -84,7 +84,7 @@ impl RunResult {
         Self {
             outcome: "usage",
             exit_code: exit::USAGE,
-            ..Self::failed(error)
+            ..Self::from_error(error)
         }
     }
 
@@ -95,12 +95,12 @@ impl RunResult {
             outcome: "cancelled",
             stop_reason: Some("cancelled"),
             exit_code: exit::CANCELLED,
-            ..Self::failed(&anyhow!("cancelled by force; the answer was not stored"))
+            ..Self::from_error(&anyhow!("cancelled by force; the answer was not stored"))
         }
     }
 
     /// Returns the result of a prompt that ended.
-    pub(super) fn of(
+    pub(super) fn from_prompt(
         session_id: SessionId,
         model: String,
         result: &PromptResult,
@@ -110,12 +110,12 @@ impl RunResult {
         let PromptExit {
             outcome,
             stop_reason,
-            code,
+            exit_code: code,
             message,
         } = exit::prompt_exit(result);
         let candidates = try_models::candidate_reports(result);
         try_models::report_candidates(&candidates);
-        let winner = try_models::winner(&candidates);
+        let winner = try_models::winning_model(&candidates);
         let bill = CostReport::new(&result.usage_report(), price);
         // All zeros mean that no provider reported usage.
         let usage = Some(bill.usage()).filter(|usage| *usage != Usage::default());
@@ -153,7 +153,7 @@ mod tests {
     #[derive(JsonSchema)]
     #[schemars(untagged, title = "turnery run")]
     #[expect(dead_code, reason = "described, not made")]
-    enum Line {
+    enum OutputLine {
         /// What happened.
         Event(EventLine),
         /// What came of it, at the end.
@@ -172,9 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_file_is_up_to_date() {
+    fn run_schema_file_is_up_to_date() {
         let settings = SchemaSettings::draft2020_12().for_serialize();
-        let schema = settings.into_generator().into_root_schema_for::<Line>();
+        let schema = settings
+            .into_generator()
+            .into_root_schema_for::<OutputLine>();
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         assert_schema_file("run.json", &text);
     }
@@ -189,10 +191,11 @@ mod tests {
             let seen = OutputSummary {
                 text: "partial".to_owned(),
             };
-            let result = RunResult::of("s".into(), "p/m".to_owned(), &prompt, seen, |_| None);
+            let result =
+                RunResult::from_prompt("s".into(), "p/m".to_owned(), &prompt, seen, |_| None);
             assert_eq!(json!(result)["stored"], is_stored);
         }
-        let failed = RunResult::failed(&anyhow!("the disk is full"));
+        let failed = RunResult::from_error(&anyhow!("the disk is full"));
         assert_eq!(json!(failed)["stored"], false);
     }
 

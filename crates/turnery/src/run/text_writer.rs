@@ -11,7 +11,7 @@ use turnery_engine::MessageId;
 pub(crate) struct TextWriter {
     is_terminal: bool,
     /// Message being streamed, its block, and true if the last fragment ended with a newline.
-    open: Option<(MessageId, u32, bool)>,
+    open_message: Option<(MessageId, u32, bool)>,
 }
 
 impl TextWriter {
@@ -19,7 +19,7 @@ impl TextWriter {
     pub(crate) fn new(is_terminal: bool) -> Self {
         Self {
             is_terminal,
-            open: None,
+            open_message: None,
         }
     }
 
@@ -36,41 +36,41 @@ impl TextWriter {
                 block,
                 text,
             } => {
-                match &self.open {
+                match &self.open_message {
                     Some((open, last, newline)) if open == *message_id => {
                         // Blocks are separated by a newline, as in the complete message.
                         if last != block && !newline {
                             out.write_all(b"\n")?;
                         }
                     }
-                    _ => self.close(out)?,
+                    _ => self.end_line(out)?,
                 }
                 self.write_text(text, out)?;
-                self.open = Some(((*message_id).clone(), *block, text.ends_with('\n')));
+                self.open_message = Some(((*message_id).clone(), *block, text.ends_with('\n')));
                 Ok(())
             }
             ViewChange::Message { message, .. } => {
                 let streamed =
-                    matches!(&self.open, Some((open, ..)) if *open == message.message_id);
+                    matches!(&self.open_message, Some((open, ..)) if *open == message.message_id);
                 if let (false, Some(text)) =
                     (streamed, super::output_thread::assistant_text(message))
                 {
-                    self.close(out)?;
+                    self.end_line(out)?;
                     self.write_text(&text, out)?;
-                    self.open = Some((message.message_id.clone(), 0, text.ends_with('\n')));
+                    self.open_message = Some((message.message_id.clone(), 0, text.ends_with('\n')));
                 }
-                self.close(out)
+                self.end_line(out)
             }
             // The value that ends a loop (LASH-68).
             ViewChange::Value { text, .. } => {
-                self.close(out)?;
+                self.end_line(out)?;
                 self.write_text(text, out)?;
                 match text.ends_with('\n') {
                     true => Ok(()),
                     false => out.write_all(b"\n"),
                 }
             }
-            ViewChange::LoopEnded(_) => self.close(out),
+            ViewChange::LoopEnded(_) => self.end_line(out),
             ViewChange::LoopStarted
             | ViewChange::Lineage(_)
             | ViewChange::Text {
@@ -104,8 +104,8 @@ impl TextWriter {
         }
     }
 
-    fn close(&mut self, out: &mut impl Write) -> io::Result<()> {
-        match self.open.take() {
+    fn end_line(&mut self, out: &mut impl Write) -> io::Result<()> {
+        match self.open_message.take() {
             Some((_, _, false)) => out.write_all(b"\n"),
             Some((_, _, true)) | None => Ok(()),
         }

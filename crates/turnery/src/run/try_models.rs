@@ -132,7 +132,7 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<CandidateReport> {
 }
 
 /// Returns the model whose answer was chosen.
-pub(super) fn winner(tried: &[CandidateReport]) -> Option<String> {
+pub(super) fn winning_model(tried: &[CandidateReport]) -> Option<String> {
     let winner = tried.iter().find(|tried| tried.won)?;
     Some(winner.model.clone())
 }

@@ -37,7 +37,7 @@ pub(super) async fn check(
         serde_json::to_writer_pretty(&mut *out, &damage)?;
         writeln!(out)?;
     } else {
-        list(&damage, out)?;
+        write_damage(&damage, out)?;
         match damage.is_empty() {
             true => writeln!(out, "no damage was found")?,
             false => print_message(&format!(
@@ -62,7 +62,7 @@ async fn any_session(store: &dyn Store) -> Result<Option<SessionId>, StoreError>
 }
 
 /// Writes one line for each problem, grouped by session.
-fn list(damage: &[Damage], out: &mut impl Write) -> io::Result<()> {
+fn write_damage(damage: &[Damage], out: &mut impl Write) -> io::Result<()> {
     let mut last = None;
     for problem in damage {
         if last != Some(&problem.session_id) {

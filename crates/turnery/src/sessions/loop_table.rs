@@ -1,6 +1,6 @@
 //! Prints the loops of a session as a table: parent, outcome and usage.
 
-use crate::{run::loop_number, terminal_text::line};
+use crate::{run::loop_number, terminal_text::first_line};
 use serde_json::Value;
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ pub(super) fn write_loop_table(
     tip: Option<&LoopId>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let seen = seen(loops, tip);
+    let seen = visible_loops(loops, tip);
     writeln!(
         out,
         "\n  loop  after  kind        status     outcome         tokens  model"
@@ -37,16 +37,16 @@ pub(super) fn write_loop_table(
             parent.map_or("", loop_number),
             serialized_name(&record.continuation_kind),
             serialized_name(&record.status),
-            outcome(record),
+            outcome_name(record),
             record.usage.total(),
-            line(&model(record), MODEL_WIDTH),
+            first_line(&model_name(record), MODEL_WIDTH),
         )?;
     }
     Ok(())
 }
 
 /// Returns the loops that the next prompt follows.
-pub(super) fn seen(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> HashSet<LoopId> {
+pub(super) fn visible_loops(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> HashSet<LoopId> {
     let chain = loop_chain(loops, tip);
     chain.iter().map(|it| it.loop_id.clone()).collect()
 }
@@ -59,12 +59,12 @@ pub(super) fn serialized_name(value: &impl serde::Serialize) -> String {
     }
 }
 
-fn outcome(record: &LoopRecord) -> &'static str {
+fn outcome_name(record: &LoopRecord) -> &'static str {
     let outcome = record.outcome.as_ref();
     outcome.map_or("", |outcome| outcome.report().name)
 }
 
-fn model(record: &LoopRecord) -> String {
+fn model_name(record: &LoopRecord) -> String {
     match &record.config {
         Some(config) if config.model.is_empty() => config.provider.clone(),
         Some(config) => format!("{}/{}", config.provider, config.model),

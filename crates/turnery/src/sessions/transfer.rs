@@ -19,10 +19,10 @@ pub(super) async fn export(
 ) -> anyhow::Result<ExitCode> {
     let document = transfer::export_session(store, id).await?;
     match file {
-        None => write(&document, out)?,
+        None => write_document(&document, out)?,
         Some(file) => {
             let written = create_private_file(file)
-                .and_then(|made| write(&document, &mut BufWriter::new(made)));
+                .and_then(|made| write_document(&document, &mut BufWriter::new(made)));
             written.with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
@@ -40,7 +40,7 @@ fn create_private_file(file: &Path) -> io::Result<fs::File> {
     options.open(file)
 }
 
-fn write(document: &SessionDocument, out: &mut impl Write) -> io::Result<()> {
+fn write_document(document: &SessionDocument, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     writeln!(out)?;
     out.flush()

@@ -1,7 +1,7 @@
 //! `turnery sessions usage`: prints the tokens of a session by purpose and model (LASH-105), and their cost
 //! where the configuration has a price.
 
-use crate::terminal_text::line;
+use crate::terminal_text::first_line;
 use serde::Serialize;
 use std::{
     io::{self, Write},
@@ -30,7 +30,7 @@ struct PricedRow<'a> {
     cost: Option<f64>,
 }
 
-pub(super) async fn usage(
+pub(super) async fn print_usage(
     store: &dyn Store,
     id: &SessionId,
     price: impl Fn(&str) -> Option<Price>,
@@ -76,7 +76,7 @@ fn write_table(bill: &CostReport, out: &mut impl Write) -> io::Result<()> {
             &row.source,
             row.usage,
             *cost,
-            &line(&row.model, MODEL_WIDTH),
+            &first_line(&row.model, MODEL_WIDTH),
             out,
         )?;
     }

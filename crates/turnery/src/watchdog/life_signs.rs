@@ -11,7 +11,7 @@ const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
 
 /// Snapshot of the runtime's progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sign {
+pub(super) struct LifeSign {
     /// Number of heartbeats so far.
     pub(super) count: u64,
     /// Total time that the runtime was runnable without a processor.
@@ -25,7 +25,7 @@ pub(super) struct Sign {
 /// is slow, not stuck.
 #[derive(Debug)]
 pub(super) struct LifeSigns {
-    last: Sign,
+    last: LifeSign,
     counted: Duration,
     urgency: Urgency,
 }
@@ -44,7 +44,7 @@ pub(super) enum Urgency {
 
 impl LifeSigns {
     /// Starts counting at `sign`.
-    pub(super) fn new(sign: Sign, urgency: Urgency) -> Self {
+    pub(super) fn new(sign: LifeSign, urgency: Urgency) -> Self {
         Self {
             last: sign,
             counted: Duration::ZERO,
@@ -58,7 +58,7 @@ impl LifeSigns {
     }
 
     /// Counts one step; returns true if the runtime is stuck.
-    pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
+    pub(super) fn record_step(&mut self, step: Duration, sign: LifeSign) -> bool {
         let has_time = match self.urgency {
             Urgency::Drain => true,
             Urgency::EndOfInput => sign.count == 0,
@@ -82,17 +82,17 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(50);
 
-    fn sign(count: u64, waited: Duration) -> Sign {
-        Sign {
+    fn sign(count: u64, waited: Duration) -> LifeSign {
+        LifeSign {
             count,
             waited_for_processor: waited,
         }
     }
 
     /// Returns the time until the runtime counts as stuck, or `None` if it never does.
-    fn stuck_after(signs: &mut LifeSigns, sign: impl Fn(u32) -> Sign) -> Option<Duration> {
+    fn stuck_after(signs: &mut LifeSigns, sign: impl Fn(u32) -> LifeSign) -> Option<Duration> {
         (1..1000)
-            .find(|step| signs.step(STEP, sign(*step)))
+            .find(|step| signs.record_step(STEP, sign(*step)))
             .map(|steps| STEP * steps)
     }
 
@@ -142,7 +142,7 @@ mod tests {
             Some(Duration::from_secs(10))
         );
         let mut signs = LifeSigns::new(still, Urgency::Drain);
-        assert!(!signs.step(STEP, still));
+        assert!(!signs.record_step(STEP, still));
         signs.escalate();
         let limit = Duration::from_millis(1500) - STEP;
         assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));

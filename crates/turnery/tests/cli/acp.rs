@@ -2,7 +2,7 @@
 
 use crate::{
     editor::Editor,
-    home::{Home, signal},
+    home::{Home, send_signal},
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 async fn all_ways_to_start_acp_serve_an_editor() {
     let home = Home::new();
     for args in [&["acp"][..], &["--acp"], &[], &["--acp", "--mode", "plan"]] {
-        let mut editor = Editor::open(&home, args, &[]);
+        let mut editor = Editor::spawn(&home, args, &[]);
         let answer = editor.initialize().await;
         assert_eq!(answer["result"]["protocolVersion"], 1, "{args:?}");
         let done = editor.close_input().await;
@@ -23,7 +23,7 @@ async fn all_ways_to_start_acp_serve_an_editor() {
 #[tokio::test]
 async fn startup_reads_and_creates_nothing() {
     let home = Home::new();
-    let mut editor = Editor::open(&home, &["acp"], &[]);
+    let mut editor = Editor::spawn(&home, &["acp"], &[]);
     editor.initialize().await;
     let made = std::fs::read_dir(home.project_folder().parent().expect("home"))
         .expect("read")
@@ -35,10 +35,10 @@ async fn startup_reads_and_creates_nothing() {
 async fn signal_ends_acp_cleanly() {
     for kind in [Signal::TERM, Signal::INT, Signal::HUP] {
         let home = Home::new();
-        let mut editor = Editor::open(&home, &["acp"], &[]);
+        let mut editor = Editor::spawn(&home, &["acp"], &[]);
         editor.initialize().await;
-        signal(&editor.child, kind);
-        let done = editor.ended().await;
+        send_signal(&editor.child, kind);
+        let done = editor.wait_for_exit().await;
         assert_eq!(done.code, Some(0), "{kind:?}: {done:?}");
     }
 }
@@ -48,7 +48,7 @@ async fn signal_ends_acp_cleanly() {
 async fn trace_logs_stay_off_stdout() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "hi"}]}]));
-    let mut editor = Editor::open(
+    let mut editor = Editor::spawn(
         &home,
         &["acp", "--model", &model],
         &[("TURNERY_LOG", "trace"), ("RUST_LOG", "trace")],
@@ -84,7 +84,7 @@ async fn commands_cannot_reach_protocol_pipes() {
         "--sandbox",
         "off",
     ];
-    let mut editor = Editor::open(&home, &args, &[]);
+    let mut editor = Editor::spawn(&home, &args, &[]);
     editor.initialize().await;
     let cwd = home.project_folder();
     let id = editor.new_session(&cwd).await;
@@ -107,8 +107,8 @@ async fn commands_cannot_reach_protocol_pipes() {
 #[tokio::test]
 async fn broken_configuration_is_reported_to_editor() {
     let home = Home::new();
-    home.write("turnery/config.toml", "modle = \"offline\"\n");
-    let mut editor = Editor::open(&home, &["acp"], &[]);
+    home.write_file("turnery/config.toml", "modle = \"offline\"\n");
+    let mut editor = Editor::spawn(&home, &["acp"], &[]);
     let answer = editor.initialize().await;
     assert!(answer["error"].is_null(), "{answer}");
     let cwd = home.project_folder();

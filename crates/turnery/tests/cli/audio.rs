@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 async fn recording_is_sent_stored_and_exported() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "heard"}]}]));
-    let file = home.write("voice.dat", "ID3");
+    let file = home.write_file("voice.dat", "ID3");
     let file = file.to_str().expect("UTF-8");
     let run = [
         "run", "--model", &model, "--format", "json", "--audio", file, "listen",
@@ -20,20 +20,20 @@ async fn recording_is_sent_stored_and_exported() {
     );
 
     let listens = format!("[models.\"{model}\"]\naudio = true\n");
-    home.write("turnery/config.toml", &listens);
-    let done = home.run(&run).await.json();
+    home.write_file("turnery/config.toml", &listens);
+    let done = home.run(&run).await.stdout_json();
     assert_eq!(done["text"], "heard");
     let id = done["session_id"].as_str().expect("an id");
     let whole = home.run(&["sessions", "export", id]).await;
     let said = |document: &Value| document["loops"][0]["messages"][0]["message"]["content"].clone();
     assert_eq!(
-        said(&whole.json()),
+        said(&whole.stdout_json()),
         json!([
             {"type": "text", "text": "listen"},
             {"type": "audio", "mime_type": "audio/mpeg", "base64": "SUQz"},
         ])
     );
-    let document = home.write("session.json", &whole.stdout);
+    let document = home.write_file("session.json", &whole.stdout);
     let import = [
         "sessions",
         "import",
@@ -42,8 +42,8 @@ async fn recording_is_sent_stored_and_exported() {
     ];
     let copy = home.run(&import).await;
     let copy = copy.stdout.trim_end();
-    let again = home.run(&["sessions", "export", copy]).await.json();
-    assert_eq!(said(&again), said(&whole.json()));
+    let again = home.run(&["sessions", "export", copy]).await.stdout_json();
+    assert_eq!(said(&again), said(&whole.stdout_json()));
     let shown = home.run(&["sessions", "show", copy]).await;
     assert!(
         shown
@@ -56,7 +56,7 @@ async fn recording_is_sent_stored_and_exported() {
 #[tokio::test]
 async fn invalid_recording_is_a_usage_error() {
     let home = Home::new();
-    let file = home.write("note.wav", "text");
+    let file = home.write_file("note.wav", "text");
     let file = file.to_str().expect("UTF-8");
     let done = home.run(&["run", "--audio", file, "listen"]).await;
     assert_eq!(done.code, Some(2));

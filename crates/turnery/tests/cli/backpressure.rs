@@ -15,14 +15,14 @@ async fn unread_stderr_does_not_block_agent() {
     let text: Vec<String> = (0..2000).map(|n| format!("word {n} ")).collect();
     let model = home.scripted_model(json!([{"steps": [{"text": text}]}]));
     let args = ["acp", "-vv", "--model", &model];
-    let mut editor = Editor::open(&home, &args, &[("RUST_LOG", "trace")]);
+    let mut editor = Editor::spawn(&home, &args, &[("RUST_LOG", "trace")]);
     let unread = editor.stderr.take().expect("piped");
     editor.initialize().await;
     let session = editor.new_session(&home.project_folder()).await;
     for id in 2..5 {
         // More than the pipe and both internal buffers hold.
         let junk = "x".repeat(300 << 10);
-        editor.write(&format!("{{\"junk\": \"{junk}\"\n")).await;
+        editor.write_raw(&format!("{{\"junk\": \"{junk}\"\n")).await;
         let params = json!({"sessionId": session, "modeId": "ask"});
         let answer = editor.request(id, "session/set_mode", params).await;
         assert_eq!(answer["result"], json!({}), "{answer}");
@@ -57,7 +57,7 @@ async fn thousand_concurrent_requests_are_answered() {
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(lines, "{line}").expect("memory");
     }
-    editor.write(&lines).await;
+    editor.write_raw(&lines).await;
     let left = editor.close_input().await;
     assert_eq!(left.code, Some(0));
     let (mut taken, mut refused) = (0, 0);
@@ -86,7 +86,7 @@ async fn thousand_concurrent_requests_are_answered() {
 async fn paused_client_costs_no_memory_and_loses_nothing() {
     const PIECES: usize = 4096;
     let home = Home::new();
-    home.write(
+    home.write_file(
         "turnery/config.toml",
         "[limits]\nanswer_bytes = 67_108_864\n",
     );
@@ -104,7 +104,7 @@ async fn paused_client_costs_no_memory_and_loses_nothing() {
     );
     let mut text = String::new();
     loop {
-        let message = editor.next().await.expect("an answer");
+        let message = editor.next_message().await.expect("an answer");
         if message["id"] == 2 {
             assert_eq!(message["result"]["stopReason"], "end_turn");
             break;
@@ -135,7 +135,7 @@ async fn large_session_loads_for_paused_client() {
         assert_eq!(answer.await["result"]["stopReason"], "end_turn");
     }
     editor.close_input().await;
-    let mut editor = Editor::open(&home, &args, &[]);
+    let mut editor = Editor::spawn(&home, &args, &[]);
     editor.initialize().await;
     let before = editor.resident_memory();
     let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
@@ -147,7 +147,7 @@ async fn large_session_loads_for_paused_client() {
     assert!(grown < 8 * size, "{grown} bytes for {size}");
     let mut shown = String::new();
     loop {
-        let message = editor.next().await.expect("an answer");
+        let message = editor.next_message().await.expect("an answer");
         if message["id"] == 2 {
             assert_eq!(message["error"], Value::Null);
             break;

@@ -21,7 +21,7 @@ async fn run_in_terminal(
         {"steps": [{"text": "done"}]},
     ]));
     let args = ["acp", "--mode", "auto", "--model", &model];
-    let mut editor = Editor::open(home, &args, &[]);
+    let mut editor = Editor::spawn(home, &args, &[]);
     let hello = json!({"protocolVersion": 1, "clientInfo": client,
         "clientCapabilities": {"terminal": true}});
     editor.request(0, "initialize", hello).await;
@@ -29,7 +29,7 @@ async fn run_in_terminal(
     editor.send_prompt(2, &session).await;
     let (mut asked, mut output) = (Value::Null, Value::Null);
     loop {
-        let message = editor.next().await.expect("it still talks");
+        let message = editor.next_message().await.expect("it still talks");
         let result = match message["method"].as_str() {
             Some("terminal/create") => {
                 asked = message["params"].clone();

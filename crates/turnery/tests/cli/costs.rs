@@ -6,7 +6,7 @@ use std::fs;
 
 fn write_price(home: &Home, model: &str, more: &str) {
     let table = format!("[models.\"{model}\"]\nprice = {{ input = 10, output = 50 }}\n{more}");
-    home.write("turnery/config.toml", &table);
+    home.write_file("turnery/config.toml", &table);
 }
 
 // proves: UP-1
@@ -36,7 +36,7 @@ async fn prompt_stops_at_cost_limit() {
     write_price(&home, &model, "");
     let done = home.run(&run).await;
     assert_eq!(done.code, Some(4), "{done:?}");
-    let result = done.json();
+    let result = done.stdout_json();
     assert_eq!(
         (&result["turns"], &result["cost"]),
         (&json!(2), &json!(3.0)),
@@ -45,7 +45,7 @@ async fn prompt_stops_at_cost_limit() {
     // The same limit in the file, and none that is lower.
     write_price(&home, &model, "[limits]\ncost = 1.5\n");
     let run = ["run", "--model", &model, "--format", "json", "go"];
-    assert_eq!(home.run(&run).await.json()["turns"], 1);
+    assert_eq!(home.run(&run).await.stdout_json()["turns"], 1);
 }
 
 /// An unknown cost is not reported as zero, neither in its row nor in the sum.
@@ -55,10 +55,10 @@ async fn session_cost_is_reported_for_known_prices() {
     let answer = |text: &str| json!({"steps": [{"text": text}], "usage": {"input": 100_000, "output": 10_000}});
     let model = home.scripted_model(json!([answer("one"), answer("two"), answer("three")]));
     let run = ["run", "--model", &model, "--format", "json", "go"];
-    let id = home.run(&run).await.json()["session_id"].clone();
+    let id = home.run(&run).await.stdout_json()["session_id"].clone();
     let id = id.as_str().expect("an id");
     // A second model in the same session, with the same answers.
-    let other = home.write(
+    let other = home.write_file(
         "other.json",
         &json!({"answers": [answer("x"), answer("y")]}).to_string(),
     );
@@ -81,7 +81,7 @@ async fn session_cost_is_reported_for_known_prices() {
         })
         .collect()
     };
-    let told = usage(&["--json"]).await.json();
+    let told = usage(&["--json"]).await.stdout_json();
     assert_eq!(told["cost"], json!(null), "{told}");
     assert!(
         costs(&told).iter().all(|(_, cost)| cost.is_null()),
@@ -91,7 +91,7 @@ async fn session_cost_is_reported_for_known_prices() {
 
     // 0.1 million in at 10, 0.01 million out at 50.
     write_price(&home, &model, "");
-    let told = usage(&["--json"]).await.json();
+    let told = usage(&["--json"]).await.stdout_json();
     assert!(
         costs(&told).contains(&(model.clone(), json!(1.5))),
         "{told}"
@@ -114,7 +114,7 @@ async fn session_cost_is_reported_for_known_prices() {
 
     let second = format!("[models.\"{other}\"]\nprice = {{ input = 0, output = 100 }}\n");
     write_price(&home, &model, &second);
-    let told = usage(&["--json"]).await.json();
+    let told = usage(&["--json"]).await.stdout_json();
     assert!(
         costs(&told).contains(&(other.clone(), json!(1.0))),
         "{told}"
@@ -123,7 +123,7 @@ async fn session_cost_is_reported_for_known_prices() {
 }
 
 /// Returns all `cost`s that the editor receives during a prompt, in order, `null` where there is none.
-async fn told(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
+async fn reported_costs(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
     let before = editor.said.len();
     let answer = editor.request(id, method, params).await;
     assert_eq!(answer["error"], json!(null), "{answer}");
@@ -151,7 +151,7 @@ async fn editor_receives_session_cost() {
         text("four")
     ]));
     let again = json!({"answers": [text("x")], "repeat": true});
-    let other = home.write("other.json", &again.to_string());
+    let other = home.write_file("other.json", &again.to_string());
     let other = format!("scripted:{}", other.display());
     let window = "context_window = 1_000_000\n";
     let more = format!("{window}[models.\"{other}\"]\n{window}");
@@ -161,24 +161,24 @@ async fn editor_receives_session_cost() {
     let (mut editor, id) = Editor::with_session(&home, &args).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
     // 0.1 million in at 10, 0.01 million out at 50.
-    let first = told(&mut editor, 2, "session/prompt", prompt.clone()).await;
+    let first = reported_costs(&mut editor, 2, "session/prompt", prompt.clone()).await;
     assert_eq!(first, [usd(1.5), usd(3.0)]);
-    let second = told(&mut editor, 3, "session/prompt", prompt.clone()).await;
+    let second = reported_costs(&mut editor, 3, "session/prompt", prompt.clone()).await;
     assert_eq!(second, [usd(4.5)]);
     editor.close_input().await;
 
     let at = json!({"sessionId": id, "cwd": home.project_folder(), "mcpServers": []});
     for method in ["session/resume", "session/load"] {
-        let mut editor = Editor::open(&home, &args, &[]);
+        let mut editor = Editor::spawn(&home, &args, &[]);
         editor.initialize().await;
-        let shown = told(&mut editor, 2, method, at.clone()).await;
+        let shown = reported_costs(&mut editor, 2, method, at.clone()).await;
         let all = if method == "session/load" {
             usd(6.0)
         } else {
             usd(4.5)
         };
         assert!(shown.iter().all(|cost| *cost == all), "{method} {shown:?}");
-        let next = told(&mut editor, 3, "session/prompt", prompt.clone()).await;
+        let next = reported_costs(&mut editor, 3, "session/prompt", prompt.clone()).await;
         let after = if method == "session/load" {
             usd(7.5)
         } else {
@@ -188,23 +188,23 @@ async fn editor_receives_session_cost() {
         editor.close_input().await;
     }
 
-    let mut editor = Editor::open(&home, &["acp", "--acp-v2", "--model", &model], &[]);
+    let mut editor = Editor::spawn(&home, &["acp", "--acp-v2", "--model", &model], &[]);
     let info = json!({"name": "a test", "version": "1"});
     let hello = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
     editor.request(0, "initialize", hello).await;
     let from =
         json!({"sessionId": id, "cwd": home.project_folder(), "replayFrom": {"type": "start"}});
-    let shown = told(&mut editor, 2, "session/resume", from).await;
+    let shown = reported_costs(&mut editor, 2, "session/resume", from).await;
     assert_eq!(shown, [usd(7.5), usd(7.5), usd(7.5), usd(7.5)]);
     editor.close_input().await;
 
     // A model without a price: from then on the cost is unknown.
-    let mut editor = Editor::open(&home, &args, &[]);
+    let mut editor = Editor::spawn(&home, &args, &[]);
     editor.initialize().await;
-    told(&mut editor, 2, "session/resume", at).await;
+    reported_costs(&mut editor, 2, "session/resume", at).await;
     let set = json!({"sessionId": id, "configId": "model", "value": other});
-    told(&mut editor, 3, "session/set_config_option", set).await;
-    let unknown = told(&mut editor, 4, "session/prompt", prompt).await;
+    reported_costs(&mut editor, 3, "session/set_config_option", set).await;
+    let unknown = reported_costs(&mut editor, 4, "session/prompt", prompt).await;
     assert_eq!(unknown, [json!(null)]);
     editor.close_input().await;
 }
@@ -213,12 +213,12 @@ async fn editor_receives_session_cost() {
 async fn image_for_model_without_images_is_rejected() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "seen"}]}]));
-    let picture = home.write("dot.gif", "GIF89a");
+    let picture = home.write_file("dot.gif", "GIF89a");
     let picture = picture.to_str().expect("UTF-8");
     let run = ["run", "--model", &model, "--image", picture, "look"];
     assert_eq!(home.run(&run).await.stdout, "seen\n");
     write_price(&home, &model, "");
-    home.write(
+    home.write_file(
         "turnery/config.toml",
         &format!("[models.\"{model}\"]\nimages = false\n"),
     );
@@ -241,11 +241,13 @@ async fn missing_key_creates_no_session() {
     let done = home.run(&run).await;
     assert_eq!(done.code, Some(1), "{done:?}");
     assert_eq!(
-        done.json()["error"],
+        done.stdout_json()["error"],
         "there is no key for anthropic: run `turnery login anthropic` or set ANTHROPIC_API_KEY, or choose another model (`turnery models` lists them)"
     );
     assert_eq!(
-        home.run(&["sessions", "list", "--json"]).await.json(),
+        home.run(&["sessions", "list", "--json"])
+            .await
+            .stdout_json(),
         json!([])
     );
 }
@@ -286,7 +288,7 @@ async fn printed_lines_match_schema() {
         count += 1;
     }
     assert!(count > 20, "{count} lines");
-    assert_eq!(misused.json()["outcome"], "usage");
+    assert_eq!(misused.stdout_json()["outcome"], "usage");
     for wrong in [
         json!({"type": "event"}),
         json!({"type": "result", "outcome": "finished"}),

@@ -1,6 +1,6 @@
 //! Test editor: an ACP client of a `turnery acp` process.
 
-use crate::home::{Home, end};
+use crate::home::{Home, wait_with_output};
 use acp_conformance::oracle::{Oracle, OutputEnding, Violation};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -45,7 +45,7 @@ pub(crate) fn prompt_params(session: &str) -> Value {
 
 /// End of the agent process.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct EditorExit {
     pub(crate) code: Option<i32>,
     pub(crate) stderr: String,
     /// All messages of the agent, from the first to the last.
@@ -54,7 +54,7 @@ pub(crate) struct Left {
     pub(crate) took: Duration,
 }
 
-impl Left {
+impl EditorExit {
     /// Returns the only response to request `id`.
     pub(crate) fn response(&self, id: u64) -> &Value {
         let fits = |message: &&Value| message.get("method").is_none() && message["id"] == id;
@@ -65,7 +65,7 @@ impl Left {
 }
 
 impl Editor {
-    pub(crate) fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn spawn(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = home.command(args);
         for (name, value) in variables {
             command.env(name, value);
@@ -89,7 +89,7 @@ impl Editor {
 
     /// Starts an editor with a new session.
     pub(crate) async fn with_session(home: &Home, args: &[&str]) -> (Self, String) {
-        let mut editor = Self::open(home, args, &[]);
+        let mut editor = Self::spawn(home, args, &[]);
         editor.initialize().await;
         let id = editor.new_session(&home.project_folder()).await;
         (editor, id)
@@ -106,10 +106,10 @@ impl Editor {
     }
 
     pub(crate) async fn send(&mut self, message: Value) {
-        self.write(&format!("{message}\n")).await;
+        self.write_raw(&format!("{message}\n")).await;
     }
 
-    pub(crate) async fn write(&mut self, text: &str) {
+    pub(crate) async fn write_raw(&mut self, text: &str) {
         self.partial_line.push_str(text);
         while let Some((line, rest)) = self.partial_line.split_once('\n') {
             self.oracle.sent(line);
@@ -121,7 +121,7 @@ impl Editor {
     }
 
     /// Reads the next message and hands it to the oracle; returns `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next_message(&mut self) -> Option<Value> {
         let mut line = String::new();
         let output = self.output.as_mut().expect("open");
         let read = tokio::time::timeout(TIMEOUT, output.read_line(&mut line)).await;
@@ -137,9 +137,9 @@ impl Editor {
     }
 
     /// Waits for the next message that `fits`.
-    pub(crate) async fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.next().await.expect("it still talks");
+            let message = self.next_message().await.expect("it still talks");
             if fits(&message) {
                 return message;
             }
@@ -154,7 +154,7 @@ impl Editor {
     /// Sends a request and waits for its response.
     pub(crate) async fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send_request(id, method, params).await;
-        self.wait(|message| message["id"] == id).await
+        self.wait_for(|message| message["id"] == id).await
     }
 
     /// Sends the prompt "go".
@@ -166,7 +166,7 @@ impl Editor {
     /// Sends the prompt "go" and waits for its response.
     pub(crate) async fn prompt(&mut self, id: u64, session: &str) -> Value {
         self.send_prompt(id, session).await;
-        self.wait(|message| message["id"] == id).await
+        self.wait_for(|message| message["id"] == id).await
     }
 
     pub(crate) async fn initialize(&mut self) -> Value {
@@ -213,7 +213,7 @@ impl Editor {
     }
 
     /// Returns how often the runtime's threads have gone to sleep so far: once per wake-up.
-    pub(crate) fn woken(&self) -> u64 {
+    pub(crate) fn context_switches(&self) -> u64 {
         let id = self.child.id().expect("running");
         let threads = fs::read_dir(format!("/proc/{id}/task")).expect("running");
         let status = |thread: std::io::Result<fs::DirEntry>| {
@@ -240,23 +240,23 @@ impl Editor {
     }
 
     /// Closes the agent's input and reads to the end.
-    pub(crate) async fn close_input(mut self) -> Left {
+    pub(crate) async fn close_input(mut self) -> EditorExit {
         self.input = None;
-        self.ended().await
+        self.wait_for_exit().await
     }
 
     /// Kills the agent while responses are pending; returns all its messages.
-    pub(crate) async fn killed(mut self) -> Vec<Value> {
+    pub(crate) async fn kill(mut self) -> Vec<Value> {
         self.child.kill().await.expect("it runs");
-        while self.next().await.is_some() {}
+        while self.next_message().await.is_some() {}
         self.said
     }
 
     /// Reads to the end of the agent's output.
-    pub(crate) async fn ended(mut self) -> Left {
+    pub(crate) async fn wait_for_exit(mut self) -> EditorExit {
         let since = Instant::now();
         if self.output.is_some() {
-            while self.next().await.is_some() {}
+            while self.next_message().await.is_some() {}
             if !self.partial_line.is_empty() {
                 self.oracle.sent(&self.partial_line);
             }
@@ -275,9 +275,9 @@ impl Editor {
         if let Some(mut stderr) = stderr {
             stderr.read_to_string(&mut told).await.expect("UTF-8");
         }
-        let done = end(child).await;
+        let done = wait_with_output(child).await;
         assert_eq!(done.code, waited.expect("ended").expect("waited").code());
-        Left {
+        EditorExit {
             code: done.code,
             stderr: told,
             said,
@@ -287,10 +287,10 @@ impl Editor {
 }
 
 /// A process that turnery has started, identified by its pid file.
-pub(crate) struct Started(OwnedFd);
+pub(crate) struct StartedProcess(OwnedFd);
 
-impl Started {
-    pub(crate) fn read(path: &Path) -> Self {
+impl StartedProcess {
+    pub(crate) fn from_pid_file(path: &Path) -> Self {
         Self::try_from_pid_file(path).expect("it runs")
     }
 

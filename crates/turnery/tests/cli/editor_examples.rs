@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::{fs, path::PathBuf};
 
 /// Parses a file in its language; returns all strings in order.
-type Reader = fn(&str) -> Result<Vec<String>, String>;
+type ExampleParser = fn(&str) -> Result<Vec<String>, String>;
 
 /// All example files; each new file must be added here.
-const FILES: [(&str, Reader); 10] = [
+const FILES: [(&str, ExampleParser); 10] = [
     ("acpx.json", json_strings),
     ("acpx.sh", shell_strings),
     ("agent-shell.el", lisp),
@@ -28,30 +28,30 @@ fn examples_folder() -> PathBuf {
     ))
 }
 
-fn text(name: &str) -> String {
+fn read_example(name: &str) -> String {
     fs::read_to_string(examples_folder().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 fn json_strings(text: &str) -> Result<Vec<String>, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut strings = Vec::new();
-    collect(&value, &mut strings);
+    collect_strings(&value, &mut strings);
     Ok(strings)
 }
 
-fn collect(value: &Value, strings: &mut Vec<String>) {
+fn collect_strings(value: &Value, strings: &mut Vec<String>) {
     match value {
         Value::String(text) => strings.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, strings)),
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, strings)),
         Value::Object(members) => {
             // Put the command before its arguments, whatever the order of keys.
             let first = ["command", "args"];
             let known = first.iter().filter_map(|name| members.get(*name));
-            known.for_each(|value| collect(value, strings));
+            known.for_each(|value| collect_strings(value, strings));
             let others = members
                 .iter()
                 .filter(|(name, _)| !first.contains(&name.as_str()));
-            others.for_each(|(_, value)| collect(value, strings));
+            others.for_each(|(_, value)| collect_strings(value, strings));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -89,7 +89,7 @@ enum Token {
 }
 
 /// Splits a text into tokens; comments start with `comment` and end with the line.
-fn tokens(text: &str, comment: &str, is_word: fn(char) -> bool) -> Result<Vec<Token>, String> {
+fn tokenize(text: &str, comment: &str, is_word: fn(char) -> bool) -> Result<Vec<Token>, String> {
     let mut all = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -123,7 +123,7 @@ fn lisp(text: &str) -> Result<Vec<String>, String> {
     let is_word = |c: char| c.is_alphanumeric() || "-:+*/<>=!?&".contains(c);
     let mut depth = 0_usize;
     let mut strings = Vec::new();
-    for token in tokens(text, ";", is_word)? {
+    for token in tokenize(text, ";", is_word)? {
         match token {
             Token::Sign('(') => depth += 1,
             Token::Sign(')') => depth = depth.checked_sub(1).ok_or("a ) too many")?,
@@ -143,19 +143,19 @@ fn lisp(text: &str) -> Result<Vec<String>, String> {
 /// Parses the subset of Lua that a configuration needs: calls with tables and functions.
 fn lua(text: &str) -> Result<Vec<String>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut lua = Lua {
-        tokens: tokens(text, "--", is_word)?,
+    let mut lua = LuaParser {
+        tokens: tokenize(text, "--", is_word)?,
         position: 0,
         strings: Vec::new(),
         names: Vec::new(),
     };
     while lua.position < lua.tokens.len() {
-        lua.call()?;
+        lua.parse_call()?;
     }
     Ok(lua.strings)
 }
 
-struct Lua {
+struct LuaParser {
     tokens: Vec<Token>,
     position: usize,
     strings: Vec<String>,
@@ -163,33 +163,33 @@ struct Lua {
     names: Vec<String>,
 }
 
-impl Lua {
-    fn next(&mut self) -> Result<Token, String> {
+impl LuaParser {
+    fn next_token(&mut self) -> Result<Token, String> {
         let token = self.tokens.get(self.position).cloned();
         self.position += 1;
         token.ok_or_else(|| "it ends too soon".to_owned())
     }
 
-    fn sees(&self, sign: char) -> bool {
+    fn is_at(&self, sign: char) -> bool {
         self.tokens.get(self.position) == Some(&Token::Sign(sign))
     }
 
     fn take_sign(&mut self, sign: char) -> bool {
-        let sees = self.sees(sign);
+        let sees = self.is_at(sign);
         self.position += usize::from(sees);
         sees
     }
 
     fn expect_sign(&mut self, sign: char) -> Result<(), String> {
-        match self.next()? {
+        match self.next_token()? {
             Token::Sign(found) if found == sign => Ok(()),
             found => Err(format!("{found:?} instead of {sign:?}")),
         }
     }
 
     /// Parses `name(...).name(...)`, with at least one call.
-    fn call(&mut self) -> Result<(), String> {
-        self.name()?;
+    fn parse_call(&mut self) -> Result<(), String> {
+        self.parse_name()?;
         self.parse_call_chain()
     }
 
@@ -198,7 +198,7 @@ impl Lua {
         let mut called = false;
         loop {
             if self.take_sign('.') {
-                self.name()?;
+                self.parse_name()?;
             } else if self.take_sign('(') {
                 self.parse_list(')')?;
                 called = true;
@@ -210,8 +210,8 @@ impl Lua {
         }
     }
 
-    fn name(&mut self) -> Result<String, String> {
-        match self.next()? {
+    fn parse_name(&mut self) -> Result<String, String> {
+        match self.next_token()? {
             Token::Word(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => Ok(word),
             other => Err(format!("{other:?} is no name")),
         }
@@ -221,21 +221,21 @@ impl Lua {
     fn parse_function(&mut self) -> Result<(), String> {
         self.expect_sign('(')?;
         while !self.take_sign(')') {
-            let name = self.name()?;
+            let name = self.parse_name()?;
             self.names.push(name);
-            if !self.take_sign(',') && !self.sees(')') {
+            if !self.take_sign(',') && !self.is_at(')') {
                 return Err("a comma is missing between parameters".to_owned());
             }
         }
         loop {
-            match self.name()?.as_str() {
+            match self.parse_name()?.as_str() {
                 "end" => return Ok(()),
-                "return" => self.value()?,
+                "return" => self.parse_value()?,
                 "local" => {
-                    let name = self.name()?;
+                    let name = self.parse_name()?;
                     self.names.push(name);
                     self.expect_sign('=')?;
-                    self.value()?;
+                    self.parse_value()?;
                 }
                 other => return Err(format!("{other} is more than this reader knows")),
             }
@@ -246,23 +246,26 @@ impl Lua {
     fn parse_list(&mut self, end: char) -> Result<(), String> {
         while !self.take_sign(end) {
             if matches!(self.tokens.get(self.position + 1), Some(Token::Sign('='))) && end == '}' {
-                self.name()?;
+                self.parse_name()?;
                 self.expect_sign('=')?;
             }
-            self.value()?;
-            if !self.take_sign(',') && !self.sees(end) {
-                return Err(format!("a comma is missing ahead of {:?}", self.next()?));
+            self.parse_value()?;
+            if !self.take_sign(',') && !self.is_at(end) {
+                return Err(format!(
+                    "a comma is missing ahead of {:?}",
+                    self.next_token()?
+                ));
             }
         }
         Ok(())
     }
 
-    fn value(&mut self) -> Result<(), String> {
-        match self.next()? {
+    fn parse_value(&mut self) -> Result<(), String> {
+        match self.next_token()? {
             Token::Text(text) => self.strings.push(text),
             Token::Sign('{') => self.parse_list('}')?,
             Token::Word(word) if word == "function" => self.parse_function()?,
-            Token::Word(_) if self.sees('.') || self.sees('(') => self.parse_call_chain()?,
+            Token::Word(_) if self.is_at('.') || self.is_at('(') => self.parse_call_chain()?,
             Token::Word(word) if self.names.contains(&word) => {}
             Token::Word(word) => {
                 let number = word.bytes().all(|byte| byte.is_ascii_digit());
@@ -277,7 +280,7 @@ impl Lua {
 }
 
 /// Returns the arguments of `turnery` in a file: the words after it that are not strings of another setting.
-fn arguments(strings: &[String]) -> Option<Vec<String>> {
+fn turnery_arguments(strings: &[String]) -> Option<Vec<String>> {
     let words: Vec<&str> = strings.iter().flat_map(|text| text.split(' ')).collect();
     let pairs = words
         .windows(2)
@@ -290,13 +293,13 @@ async fn commands_in_examples_exist_and_answer() {
     let home = Home::new();
     let help = home.run(&["--help"]).await.stdout;
     for (name, read) in FILES {
-        let strings = read(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let arguments = arguments(&strings);
+        let strings = read(&read_example(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let arguments = turnery_arguments(&strings);
         let arguments = arguments.unwrap_or_else(|| panic!("{name} starts no agent: {strings:?}"));
         let command = format!("\n  {} ", arguments[0]);
         assert!(help.contains(&command), "{name}: {help}");
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut editor = Editor::open(&home, &arguments, &[]);
+        let mut editor = Editor::spawn(&home, &arguments, &[]);
         let answer = editor.initialize().await;
         assert_eq!(answer["result"]["protocolVersion"], 1, "{name}");
         assert_eq!(editor.close_input().await.code, Some(0), "{name}");
@@ -311,7 +314,7 @@ fn readme_shows_the_zed_example() {
     let (_, shown) = readme.split_once("Zed, for example:").expect("Zed");
     let (_, shown) = shown.split_once("```json\n").expect("a snippet");
     let (shown, _) = shown.split_once("```").expect("its end");
-    let lines = text("zed.jsonc");
+    let lines = read_example("zed.jsonc");
     let lines = lines.lines().filter(|line| !line.starts_with("//"));
     let example = lines.map(|line| format!("{line}\n")).collect::<String>();
     assert_eq!(shown, example);
@@ -333,7 +336,7 @@ fn examples_have_what_their_clients_need() {
         // agent_servers in Zed's settings: the entry's type is its tag.
         ("zed.jsonc", "\"type\": \"custom\","),
     ] {
-        assert!(text(name).contains(needed), "{name} lacks {needed}");
+        assert!(read_example(name).contains(needed), "{name} lacks {needed}");
     }
 }
 
@@ -344,12 +347,12 @@ fn every_example_is_listed_with_its_command() {
     let mut names: Vec<String> = names.filter(|name| name != "README.md").collect();
     names.sort();
     assert_eq!(names, FILES.map(|(name, _)| name));
-    let readme = text("README.md");
+    let readme = read_example("README.md");
     for name in names {
         assert!(readme.contains(&format!("[{name}]({name})")), "{name}");
         // Plain JSON has no comments; the table says it for those.
         assert!(
-            name.ends_with(".json") || text(&name).contains("turnery acp"),
+            name.ends_with(".json") || read_example(&name).contains("turnery acp"),
             "{name}"
         );
     }
@@ -359,7 +362,7 @@ fn every_example_is_listed_with_its_command() {
 #[test]
 fn broken_example_is_a_parse_error() {
     for (name, read) in FILES {
-        let whole = text(name);
+        let whole = read_example(name);
         let signs: &[char] = match name.rsplit_once('.') {
             Some((_, "el")) => &[')', '"'],
             Some((_, "lua")) => &[')', '}', '"', ','],

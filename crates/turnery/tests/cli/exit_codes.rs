@@ -1,6 +1,6 @@
 //! `turnery run`: the exit code for each outcome, and Ctrl-C.
 
-use crate::home::{Home, end, signal};
+use crate::home::{Home, send_signal, wait_with_output};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -35,7 +35,7 @@ async fn every_outcome_has_exit_code_and_message() {
         let done = home.run(&run).await;
         assert_eq!(done.code, Some(code), "{outcome}: {done:?}");
         assert!(done.stderr.contains(sentence), "{outcome}: {done:?}");
-        let result = done.json();
+        let result = done.stdout_json();
         assert_eq!(result["outcome"], outcome);
         assert_eq!(result["exit_code"], code);
     }
@@ -122,8 +122,8 @@ async fn assert_first_signal_stores_prompt(sent: Signal) {
     let mut line = String::new();
     out.read_line(&mut line).await.expect("read");
     assert_eq!(line, "working on it\n");
-    signal(&child, sent);
-    let done = end(child).await;
+    send_signal(&child, sent);
+    let done = wait_with_output(child).await;
     assert_eq!(done.code, Some(130), "{done:?}");
     let mut rest = String::new();
     out.read_to_string(&mut rest).await.expect("read");
@@ -133,7 +133,10 @@ async fn assert_first_signal_stores_prompt(sent: Signal) {
         "turnery: stopping; press Ctrl-C again to force it\nturnery: cancelled\n"
     );
 
-    let list = home.run(&["sessions", "list", "--json"]).await.json();
+    let list = home
+        .run(&["sessions", "list", "--json"])
+        .await
+        .stdout_json();
     let id = list[0]["id"].as_str().expect("one session");
     let shown = home.run(&["sessions", "show", id]).await;
     assert!(shown.stdout.contains("> go\n"), "{shown:?}");
@@ -155,14 +158,14 @@ async fn second_ctrl_c_exits_and_leaves_no_process() {
     let mut line = String::new();
     err.read_line(&mut line).await.expect("read");
     assert!(line.starts_with('•'), "{line}");
-    signal(&child, Signal::INT);
+    send_signal(&child, Signal::INT);
     let mut line = String::new();
     err.read_line(&mut line).await.expect("read");
     assert_eq!(line, "turnery: stopping; press Ctrl-C again to force it\n");
-    signal(&child, Signal::INT);
+    send_signal(&child, Signal::INT);
     let mut rest = String::new();
     // Returns only when every process that holds stderr has ended.
     err.read_to_string(&mut rest).await.expect("read");
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     assert_eq!(done.code, Some(130), "{done:?} {rest}");
 }

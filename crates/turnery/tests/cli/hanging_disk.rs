@@ -2,8 +2,8 @@
 //! disk, cancels and the shutdown do not wait for it.
 
 use crate::{
-    editor::{Editor, Left, Started},
-    home::{Home, signal},
+    editor::{Editor, EditorExit, StartedProcess},
+    home::{Home, send_signal},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -19,15 +19,15 @@ use tokio::{process::Command, time::sleep};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A disk that hangs while the file `switch` exists.
-struct Disk {
+struct HangingDisk {
     switch: PathBuf,
     library: PathBuf,
 }
 
-impl Disk {
+impl HangingDisk {
     /// Compiles the library that makes writes hang, with the C compiler that also links Rust programs.
     async fn new(home: &Home) -> Self {
-        let source = home.write("hanging_disk.c", include_str!("hanging_disk.c"));
+        let source = home.write_file("hanging_disk.c", include_str!("hanging_disk.c"));
         let library = source.with_extension("so");
         let mut compiler = Command::new(std::env::var_os("CC").unwrap_or("cc".into()));
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
@@ -40,13 +40,13 @@ impl Disk {
         }
     }
 
-    fn open(&self, home: &Home, model: &str) -> Editor {
+    fn open_editor(&self, home: &Home, model: &str) -> Editor {
         let variables = [
             ("LD_PRELOAD", self.library.to_str().expect("UTF-8")),
             ("HANG_WHILE", self.switch.to_str().expect("UTF-8")),
         ];
         let args = ["acp", "--model", model, "--mode", "auto"];
-        Editor::open(home, &args, &variables)
+        Editor::spawn(home, &args, &variables)
     }
 
     /// From now on every write hangs.
@@ -67,7 +67,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for HangingDisk {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.switch);
     }
@@ -82,7 +82,7 @@ async fn wait_until_shown(editor: &mut Editor, session: &str, text: &str) {
         let params = &message["params"];
         params["sessionId"] == session && params["update"].to_string().contains(text)
     };
-    editor.wait(shown).await;
+    editor.wait_for(shown).await;
 }
 
 async fn cancel(editor: &mut Editor, session: &str) {
@@ -95,7 +95,7 @@ async fn cancel(editor: &mut Editor, session: &str) {
 async fn cancel_latency(editor: &mut Editor, session: &str, id: u64) -> Duration {
     let since = Instant::now();
     cancel(editor, session).await;
-    let answer = editor.wait(|message| message["id"] == id).await;
+    let answer = editor.wait_for(|message| message["id"] == id).await;
     let took = since.elapsed();
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
     assert_eq!(answer["result"]["_meta"]["turnery"]["stored"], json!(false));
@@ -107,9 +107,9 @@ async fn cancel_latency(editor: &mut Editor, session: &str, id: u64) -> Duration
     clippy::print_stdout,
     reason = "the figures, for whoever asks for them"
 )]
-async fn leave(with: Option<Signal>) {
+async fn assert_exits_while_disk_hangs(with: Option<Signal>) {
     let home = Home::new();
-    let disk = Disk::new(&home).await;
+    let disk = HangingDisk::new(&home).await;
     let command = "mkfifo never; sh -c 'read -r _ < never & echo $! > grandchild; wait' & \
          echo $! > child; echo $$ > leader; until test -s grandchild; do :; done; echo rea''dy; wait";
     let streams = json!([{"text": "streaming"}, {"wait_for_cancel": true}]);
@@ -118,7 +118,7 @@ async fn leave(with: Option<Signal>) {
         {"when": {"last_user_contains": "stream"}, "steps": streams},
         {"when": {"last_user_contains": "run"}, "steps": runs},
     ]));
-    let mut editor = disk.open(&home, &model);
+    let mut editor = disk.open_editor(&home, &model);
     editor.initialize().await;
     let mut sessions = Vec::new();
     for _ in 0..3 {
@@ -138,14 +138,15 @@ async fn leave(with: Option<Signal>) {
         .await;
     wait_until_shown(&mut editor, third, "ready").await;
     let started = ["leader", "child", "grandchild"];
-    let started = started.map(|name| Started::read(&home.project_folder().join(name)));
+    let started =
+        started.map(|name| StartedProcess::from_pid_file(&home.project_folder().join(name)));
 
     disk.hang();
     let since = Instant::now();
     cancel(&mut editor, first).await;
     disk.wait_until_hanging().await;
     // The session's own prompt is answered although its commit hangs.
-    let own = editor.wait(|message| message["id"] == 11).await;
+    let own = editor.wait_for(|message| message["id"] == 11).await;
     let own_took = since.elapsed();
     assert_eq!(own["result"]["stopReason"], "cancelled", "{own}");
     assert_eq!(own["result"]["_meta"]["turnery"]["stored"], json!(false));
@@ -159,10 +160,10 @@ async fn leave(with: Option<Signal>) {
     );
     let other_took = cancel_latency(&mut editor, second, 12).await;
 
-    let left: Left = match with {
+    let left: EditorExit = match with {
         Some(sent) => {
-            signal(&editor.child, sent);
-            editor.ended().await
+            send_signal(&editor.child, sent);
+            editor.wait_for_exit().await
         }
         None => editor.close_input().await,
     };
@@ -189,11 +190,11 @@ async fn leave(with: Option<Signal>) {
 // proves: TR-6, TR-7, CANCEL-2, CANCEL-3, THEME-1
 #[tokio::test]
 async fn hanging_disk_stops_neither_cancel_nor_exit() {
-    leave(None).await;
+    assert_exits_while_disk_hangs(None).await;
 }
 
 // proves: TR-6, CANCEL-2
 #[tokio::test]
 async fn hanging_disk_stops_no_signal() {
-    leave(Some(Signal::TERM)).await;
+    assert_exits_while_disk_hangs(Some(Signal::TERM)).await;
 }

@@ -50,7 +50,7 @@ pub(crate) struct Home {
 
 /// Result of a command.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -85,7 +85,7 @@ impl Home {
     }
 
     /// Writes a file; relative paths are resolved against the home folder.
-    pub(crate) fn write(&self, path: impl AsRef<Path>, text: &str) -> PathBuf {
+    pub(crate) fn write_file(&self, path: impl AsRef<Path>, text: &str) -> PathBuf {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
         fs::write(&path, text).expect("written");
@@ -95,7 +95,7 @@ impl Home {
     /// Creates a scripted model; returns its name for `--model`.
     pub(crate) fn scripted_model(&self, answers: Value) -> String {
         let scenario = serde_json::json!({ "answers": answers });
-        let path = self.write("scenario.json", &scenario.to_string());
+        let path = self.write_file("scenario.json", &scenario.to_string());
         format!("scripted:{}", path.display())
     }
 
@@ -119,12 +119,12 @@ impl Home {
     }
 
     /// Runs a command to its end.
-    pub(crate) async fn run(&self, args: &[&str]) -> Done {
-        end(self.command(args).spawn().expect("started")).await
+    pub(crate) async fn run(&self, args: &[&str]) -> CommandOutput {
+        wait_with_output(self.command(args).spawn().expect("started")).await
     }
 
     /// Runs a command with `stdin` as its input.
-    pub(crate) async fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Done {
+    pub(crate) async fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CommandOutput {
         let mut child = self
             .command(args)
             .stdin(Stdio::piped())
@@ -133,12 +133,12 @@ impl Home {
         let mut pipe = child.stdin.take().expect("piped");
         pipe.write_all(stdin.as_bytes()).await.expect("written");
         drop(pipe);
-        end(child).await
+        wait_with_output(child).await
     }
 }
 
 /// Waits for the end of a command.
-pub(crate) async fn end(child: Child) -> Done {
+pub(crate) async fn wait_with_output(child: Child) -> CommandOutput {
     let output = tokio::time::timeout(TIMEOUT, child.wait_with_output())
         .await
         .expect("ended in time")
@@ -148,7 +148,7 @@ pub(crate) async fn end(child: Child) -> Done {
         stdout,
         stderr,
     } = output;
-    Done {
+    CommandOutput {
         code: status.code(),
         stdout: String::from_utf8(stdout).expect("UTF-8"),
         stderr: String::from_utf8(stderr).expect("UTF-8"),
@@ -156,7 +156,7 @@ pub(crate) async fn end(child: Child) -> Done {
 }
 
 /// Sends a signal to a command.
-pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
+pub(crate) fn send_signal(child: &Child, signal: rustix::process::Signal) {
     let id = child.id().expect("still there");
     let id = i32::try_from(id)
         .ok()
@@ -164,9 +164,9 @@ pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(id.expect("an id"), signal).expect("sent");
 }
 
-impl Done {
+impl CommandOutput {
     /// Parses stdout as one JSON value.
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn stdout_json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }

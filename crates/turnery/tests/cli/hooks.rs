@@ -1,15 +1,15 @@
 //! Hook commands of the configuration observe real prompts and stop some of them.
 
 use crate::{
-    editor::Started,
-    home::{Done, Home, end},
+    editor::StartedProcess,
+    home::{CommandOutput, Home, wait_with_output},
 };
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 /// Runs a prompt with these `[[hooks]]` and these model responses.
-async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done {
-    home.write("turnery/config.toml", hooks);
+async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> CommandOutput {
+    home.write_file("turnery/config.toml", hooks);
     let model = home.scripted_model(answers);
     let mut run = vec![
         "run", "--mode", "auto", "--format", "json", "--model", &model,
@@ -20,7 +20,7 @@ async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> 
 }
 
 /// Returns the events that a command recorded, one object per line, validated against the schema.
-fn told(home: &Home) -> Vec<Value> {
+fn received_requests(home: &Home) -> Vec<Value> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/hooks.json");
     let text = fs::read_to_string(file).expect("a schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
@@ -47,7 +47,7 @@ fn write_file_step(path: &str) -> Value {
 async fn editing_a_hook_program_needs_permission() {
     let home = Home::new();
     for name in ["guard.sh", "other.sh", "with blank/guard.sh"] {
-        home.write(format!("project/{name}"), "#!/bin/sh\nexit 0\n");
+        home.write_file(format!("project/{name}"), "#!/bin/sh\nexit 0\n");
         let path = home.project_folder().join(name);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
@@ -87,21 +87,21 @@ async fn project_cannot_supply_hook_program() {
     let home = Home::new();
     for (folder, name) in [("turnery", "user"), ("project", "project")] {
         let script = format!("#!/bin/sh\ntouch ran-{name}\n");
-        home.write(format!("{folder}/guard.sh"), &script);
+        home.write_file(format!("{folder}/guard.sh"), &script);
         let path = home
             .project_folder()
             .with_file_name(folder)
             .join("guard.sh");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
-    home.write("project/json.py", "open('ran-python', 'w')\n");
-    home.write("project/bin/helper", "#!/bin/sh\ntouch ran-helper\n");
+    home.write_file("project/json.py", "open('ran-python', 'w')\n");
+    home.write_file("project/bin/helper", "#!/bin/sh\ntouch ran-helper\n");
     let helper = home.project_folder().join("bin/helper");
     fs::set_permissions(helper, fs::Permissions::from_mode(0o755)).expect("executable");
     let hooks = "[[hooks]]\non = \"before_loop\"\ncommand = [\"./guard.sh\"]\n\
                  [[hooks]]\non = \"before_loop\"\ncommand = [\"python3\", \"-c\", \"import json\"]\n\
                  [[hooks]]\non = \"after_loop\"\ncommand = \"helper\"\n";
-    home.write("turnery/config.toml", hooks);
+    home.write_file("turnery/config.toml", hooks);
     let model = home.scripted_model(json!([{"steps": [{"text": "done"}]}]));
     let mut run = home.command(&["run", "--mode", "auto", "--model", &model, "do it"]);
     let usual = std::env::var_os("PATH").unwrap_or_default();
@@ -111,7 +111,7 @@ async fn project_cannot_supply_hook_program() {
         .chain(std::env::split_paths(&usual));
     let path = std::env::join_paths(folders).expect("a path");
     run.env("PATH", path).env("PYTHONPATH", ":/opt/x");
-    let done = end(run.spawn().expect("started")).await;
+    let done = wait_with_output(run.spawn().expect("started")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let ran = ["user", "project", "python", "helper"];
     let ran = ran.map(|name| home.project_folder().join(format!("ran-{name}")).exists());
@@ -140,7 +140,7 @@ async fn hook_receives_every_event_in_order() {
     ]);
     let done = run_prompt(&home, &hooks, answers, &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let told = told(&home);
+    let told = received_requests(&home);
     let on: Vec<&str> = told.iter().filter_map(|it| it["on"].as_str()).collect();
     assert_eq!(
         on,
@@ -157,7 +157,7 @@ async fn hook_receives_every_event_in_order() {
             "after_loop"
         ],
     );
-    let session = &done.json()["session_id"];
+    let session = &done.stdout_json()["session_id"];
     assert!(told.iter().all(|it| it["session_id"] == *session));
     let cwd = home.project_folder().canonicalize().expect("a folder");
     assert!(told.iter().all(|it| it["cwd"] == json!(cwd)), "{told:?}");
@@ -200,12 +200,15 @@ async fn exit_code_2_ends_prompt_before_model_call() {
             format!("[[hooks]]\non = \"{on}\"\ncommand = \"echo out of budget >&2; exit 2\"\n");
         let done = run_prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
         assert_eq!(done.code, Some(3), "{on}: {done:?}");
-        let result = done.json();
+        let result = done.stdout_json();
         assert_eq!(result["outcome"], "plugin_abort", "{on}: {result}");
         assert_eq!(result["error"], "out of budget", "{on}: {result}");
         assert_eq!((&result["text"], &result["turns"]), (&json!(""), &json!(0)));
         let id = result["session_id"].as_str().expect("an id");
-        let records = home.run(&["sessions", "show", id, "--json"]).await.json();
+        let records = home
+            .run(&["sessions", "show", id, "--json"])
+            .await
+            .stdout_json();
         let kept = if on == "before_loop" { 0 } else { 1 };
         assert_eq!(records.as_array().map(Vec::len), Some(kept), "{on}");
     }
@@ -225,11 +228,11 @@ command = "echo '{\"verdict\": \"warn\", \"text\": \"be careful\"}'"
         {"steps": [{"text": "not warned"}]},
     ]);
     let done = run_prompt(&home, warn, answers.clone(), &[]).await;
-    assert_eq!(done.json()["text"], "warned", "{done:?}");
+    assert_eq!(done.stdout_json()["text"], "warned", "{done:?}");
     let refuse = "[[hooks]]\non = \"input\"\ncommand = \"echo a secret is in it >&2; exit 2\"\n";
     let done = run_prompt(&home, refuse, answers, &[]).await;
     assert_eq!(done.code, Some(3), "{done:?}");
-    let result = done.json();
+    let result = done.stdout_json();
     assert_eq!(result["outcome"], "rejected");
     assert_eq!(result["error"], "a secret is in it");
 }
@@ -247,10 +250,10 @@ command = "test -e once || { touch once; echo '{\"verdict\": \"inject\", \"text\
         {"steps": [{"text": "done"}]},
     ]);
     let done = run_prompt(&home, hooks, answers.clone(), &[]).await;
-    assert_eq!(done.json()["text"], "tested", "{done:?}");
+    assert_eq!(done.stdout_json()["text"], "tested", "{done:?}");
     fs::remove_file(home.project_folder().join("once")).expect("it ran");
     let done = run_prompt(&home, hooks, answers, &["--no-hooks"]).await;
-    assert_eq!(done.json()["text"], "done", "{done:?}");
+    assert_eq!(done.stdout_json()["text"], "done", "{done:?}");
     assert!(!home.project_folder().join("once").exists());
 }
 
@@ -268,13 +271,13 @@ async fn failing_hook_blocks_before_and_warns_after() {
         let hook = |on: &str| format!("[[hooks]]\non = \"{on}\"\ncommand = \"{command}\"\n");
         let answers = json!([{"steps": [{"text": "done"}]}]);
         let before = run_prompt(&home, &hook("before_turn"), answers.clone(), &[]).await;
-        let error = before.json()["error"].clone();
+        let error = before.stdout_json()["error"].clone();
         let error = error.as_str().expect("an error");
         assert!(error.contains(why), "{command}: {error}");
         assert!(error.starts_with("the hook before_turn \""), "{error}");
         assert_eq!(before.code, Some(3), "{before:?}");
         let after = run_prompt(&home, &hook("after_turn"), answers.clone(), &[]).await;
-        assert_eq!(after.json()["text"], "done", "{after:?}");
+        assert_eq!(after.stdout_json()["text"], "done", "{after:?}");
         assert!(after.stderr.contains(why), "{after:?}");
         let told = run_prompt(&home, &hook("after_loop"), answers, &[]).await;
         assert_eq!(told.code, Some(0), "{told:?}");
@@ -293,14 +296,14 @@ async fn hanging_hook_is_killed_with_its_children() {
         );
         let done = run_prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
         assert_eq!(done.code, Some(3), "{done:?}");
-        let error = done.json()["error"].clone();
+        let error = done.stdout_json()["error"].clone();
         let error = error.as_str().expect("an error");
         let why = format!("failed: it did not end within {seconds} s");
         assert!(error.ends_with(&why), "{error}");
         let pid = home.project_folder().join("pid");
         if fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             // Killed: it is dead already, or about to be.
-            if let Some(reader) = Started::try_from_pid_file(&pid) {
+            if let Some(reader) = StartedProcess::try_from_pid_file(&pid) {
                 reader.wait_for_exit();
             }
             return;
@@ -312,7 +315,7 @@ async fn hanging_hook_is_killed_with_its_children() {
 #[tokio::test]
 async fn project_hook_is_ignored_with_warning() {
     let home = Home::new();
-    home.write(
+    home.write_file(
         "project/.turnery/config.toml",
         "[[hooks]]\non = \"before_loop\"\ncommand = \"touch owned\"\n",
     );

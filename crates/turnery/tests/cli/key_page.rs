@@ -4,7 +4,7 @@
 use crate::{
     editor::Editor,
     home::Home,
-    login::{KEY, start_provider},
+    login::{VALID_KEY, start_provider},
 };
 use serde_json::{Value, json};
 use std::{
@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Page that the editor sends the user to.
-struct Page {
+struct KeyPageClient {
     /// `127.0.0.1:PORT`
     host: String,
     path: String,
@@ -29,10 +29,10 @@ const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 const WRONG_KEY: &str = "sk-wrong";
 
 fn holds_key(text: &str) -> bool {
-    text.contains(KEY) || text.contains(WRONG_KEY)
+    text.contains(VALID_KEY) || text.contains(WRONG_KEY)
 }
 
-impl Page {
+impl KeyPageClient {
     fn from_elicitation(question: &Value) -> Self {
         let url = question["params"]["url"].as_str().expect("an address");
         let rest = url.strip_prefix("http://").expect("a page");
@@ -45,7 +45,7 @@ impl Page {
     }
 
     /// Sends a request; returns the status and the whole response.
-    fn asked(&self, head: &str, body: &str) -> (String, String) {
+    fn send(&self, head: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.host).expect("it is open");
         let sent = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         // The server closes the connection on an oversized request, without a response.
@@ -57,7 +57,7 @@ impl Page {
     }
 
     fn get(&self, path: &str, host: &str) -> (String, String) {
-        self.asked(&format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n"), "")
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n"), "")
     }
 
     fn post(&self, origin: &str, kind: &str, body: &str) -> (String, String) {
@@ -65,7 +65,7 @@ impl Page {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\ncontent-type: {kind}\r\n"
         );
-        self.asked(&head, body)
+        self.send(&head, body)
     }
 
     /// Submits the form as a browser does.
@@ -86,16 +86,16 @@ impl Page {
 }
 
 /// Starts an editor that supports URLs, with verbose logs and a provider that accepts one key and has none yet.
-async fn editor(home: &Home) -> Editor {
+async fn open_editor(home: &Home) -> Editor {
     let (address, _) = start_provider();
-    home.write(
+    home.write_file(
         "turnery/config.toml",
         &format!(
             "model = \"desk/m\"\n[providers.desk]\napi = \"openai\"\nbase_url = \"{address}\"\n\
              key_env = \"DESK_KEY\"\n"
         ),
     );
-    let mut editor = Editor::open(home, &["acp"], &[("TURNERY_LOG", "trace")]);
+    let mut editor = Editor::spawn(home, &["acp"], &[("TURNERY_LOG", "trace")]);
     let can = json!({"elicitation": {"url": {}}});
     let params = json!({"protocolVersion": 1, "clientCapabilities": can});
     editor.request(0, "initialize", params).await;
@@ -103,12 +103,17 @@ async fn editor(home: &Home) -> Editor {
 }
 
 /// Sends a request and waits for the page that the user is sent to.
-async fn sent(editor: &mut Editor, id: u64, method: &str, params: Value) -> (Value, Page) {
+async fn request_key_page(
+    editor: &mut Editor,
+    id: u64,
+    method: &str,
+    params: Value,
+) -> (Value, KeyPageClient) {
     editor.send_request(id, method, params).await;
     let question = editor
-        .wait(|message| message["method"] == "elicitation/create")
+        .wait_for(|message| message["method"] == "elicitation/create")
         .await;
-    let page = Page::from_elicitation(&question);
+    let page = KeyPageClient::from_elicitation(&question);
     (question, page)
 }
 
@@ -130,12 +135,12 @@ fn key_file_path(home: &Home) -> PathBuf {
 #[tokio::test]
 async fn key_from_page_is_checked_stored_and_used() {
     let home = Home::new();
-    let mut editor = editor(&home).await;
+    let mut editor = open_editor(&home).await;
     let login = json!({"methodId": "page"});
-    let (question, page) = sent(&mut editor, 1, "authenticate", login).await;
+    let (question, page) = request_key_page(&mut editor, 1, "authenticate", login).await;
     assert_eq!(question["params"]["requestId"], 1);
     answer_elicitation(&mut editor, &question, "accept").await;
-    let Page { host, path } = &page;
+    let KeyPageClient { host, path } = &page;
     for (wrong_path, wrong_host) in [
         ("/", host.as_str()),
         ("/favicon.ico", host),
@@ -164,7 +169,7 @@ async fn key_from_page_is_checked_stored_and_used() {
     }
     assert!(!form.contains("src=") && !form.contains("href="), "{form}");
 
-    let right = format!("key={KEY}");
+    let right = format!("key={VALID_KEY}");
     for (origin, kind) in [
         ("http://evil.example", FORM_CONTENT_TYPE),
         ("null", FORM_CONTENT_TYPE),
@@ -182,14 +187,14 @@ async fn key_from_page_is_checked_stored_and_used() {
     assert!(told.contains("role=\"alert\""), "{told}");
     assert!(!key_file_path(&home).exists());
 
-    let told = page.submit_key(KEY);
+    let told = page.submit_key(VALID_KEY);
     assert!(told.contains("The key for desk is kept."), "{told}");
     let complete = editor
-        .wait(|message| message["method"] == "elicitation/complete")
+        .wait_for(|message| message["method"] == "elicitation/complete")
         .await;
     let params = json!({"elicitationId": question["params"]["elicitationId"]});
     assert_eq!(complete["params"], params);
-    let answer = editor.wait(|message| message["id"] == 1).await;
+    let answer = editor.wait_for(|message| message["id"] == 1).await;
     assert_eq!(answer["result"], json!({}), "{answer}");
     assert!(page.is_closed());
     let mode = fs::metadata(key_file_path(&home))
@@ -221,32 +226,32 @@ async fn key_from_page_is_checked_stored_and_used() {
 #[tokio::test]
 async fn prompt_without_key_waits_for_page() {
     let home = Home::new();
-    let mut editor = editor(&home).await;
-    home.run_with_stdin(&["login", "desk", "--with-key"], KEY)
+    let mut editor = open_editor(&home).await;
+    home.run_with_stdin(&["login", "desk", "--with-key"], VALID_KEY)
         .await;
     let id = editor.new_session(&home.project_folder()).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
     editor.request(2, "logout", json!({})).await;
 
-    let (question, page) = sent(&mut editor, 3, "session/prompt", prompt.clone()).await;
+    let (question, page) = request_key_page(&mut editor, 3, "session/prompt", prompt.clone()).await;
     assert_eq!(question["params"]["sessionId"], id.as_str());
     answer_elicitation(&mut editor, &question, "decline").await;
-    let answer = editor.wait(|message| message["id"] == 3).await;
+    let answer = editor.wait_for(|message| message["id"] == 3).await;
     assert_eq!(answer["error"]["code"], -32000, "{answer}");
     assert!(page.is_closed());
 
-    let (question, page) = sent(&mut editor, 4, "session/prompt", prompt.clone()).await;
+    let (question, page) = request_key_page(&mut editor, 4, "session/prompt", prompt.clone()).await;
     answer_elicitation(&mut editor, &question, "accept").await;
     assert_eq!(page.get(&page.path, &page.host).0, "200");
     let cancel = json!({"sessionId": id});
     editor
         .send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": cancel}))
         .await;
-    let answer = editor.wait(|message| message["id"] == 4).await;
+    let answer = editor.wait_for(|message| message["id"] == 4).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
     assert!(page.is_closed());
 
-    let (question, page) = sent(&mut editor, 5, "session/prompt", prompt.clone()).await;
+    let (question, page) = request_key_page(&mut editor, 5, "session/prompt", prompt.clone()).await;
     answer_elicitation(&mut editor, &question, "accept").await;
     for _ in 0..2 {
         assert!(page.submit_key(WRONG_KEY).contains("<form"));
@@ -255,14 +260,14 @@ async fn prompt_without_key_waits_for_page() {
         page.submit_key(WRONG_KEY)
             .contains("this page is closed now")
     );
-    let answer = editor.wait(|message| message["id"] == 5).await;
+    let answer = editor.wait_for(|message| message["id"] == 5).await;
     assert_eq!(answer["error"]["code"], -32000, "{answer}");
     assert!(page.is_closed());
 
-    let (question, page) = sent(&mut editor, 6, "session/prompt", prompt).await;
+    let (question, page) = request_key_page(&mut editor, 6, "session/prompt", prompt).await;
     answer_elicitation(&mut editor, &question, "accept").await;
-    page.submit_key(KEY);
-    let answer = editor.wait(|message| message["id"] == 6).await;
+    page.submit_key(VALID_KEY);
+    let answer = editor.wait_for(|message| message["id"] == 6).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     let done = editor.close_input().await;
     assert!(!holds_key(&done.stderr), "{done:?}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const KILL_POINTS: usize = 40;
 
 /// Returns responses with sequential and parallel calls, one that needs permission, and an answer that never ends.
-fn answers(home: &Home) -> Value {
+fn scripted_answers(home: &Home) -> Value {
     let path = home.project_folder().join("a.txt");
     let read = json!({"tool_call": {"name": "read_file", "args": {"path": path}}});
     let shell = json!({"tool_call": {"name": "shell", "args": {"command": "touch made"}}});
@@ -46,8 +46,8 @@ fn texts(said: &[Value], kind: &str) -> Vec<String> {
         .collect()
 }
 
-async fn open(home: &Home, model: &str) -> Editor {
-    let mut editor = Editor::open(home, &["acp", "--model", model], &[]);
+async fn open_editor(home: &Home, model: &str) -> Editor {
+    let mut editor = Editor::spawn(home, &["acp", "--model", model], &[]);
     editor.initialize().await;
     editor
 }
@@ -58,11 +58,13 @@ async fn kill_after_lines(mut editor: Editor, session: &str, lines: usize) -> Ve
     editor.send_prompt(2, session).await;
     let mut left = lines;
     loop {
-        let message = editor.wait(|message| message.get("method").is_some()).await;
+        let message = editor
+            .wait_for(|message| message.get("method").is_some())
+            .await;
         let of_prompt = message["params"]["update"]["sessionUpdate"] != "available_commands_update";
         left -= usize::from(of_prompt);
         if left == 0 {
-            return editor.killed().await.split_off(before);
+            return editor.kill().await.split_off(before);
         }
         if message["method"] == "session/request_permission" {
             let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
@@ -77,14 +79,14 @@ async fn kill_after_lines(mut editor: Editor, session: &str, lines: usize) -> Ve
 #[tokio::test]
 async fn load_shows_prompt_killed_in_any_state() {
     let home = Home::new();
-    home.write("project/a.txt", "alpha\n");
-    let model = home.scripted_model(answers(&home));
-    let mut editor = open(&home, &model).await;
+    home.write_file("project/a.txt", "alpha\n");
+    let model = home.scripted_model(scripted_answers(&home));
+    let mut editor = open_editor(&home, &model).await;
     let mut session = String::new();
     for lines in 1..=KILL_POINTS {
         session = editor.new_session(&home.project_folder()).await;
         let seen = kill_after_lines(editor, &session, lines).await;
-        editor = open(&home, &model).await;
+        editor = open_editor(&home, &model).await;
         let before = editor.said.len();
         let load = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
         let loaded = editor.request(3, "session/load", load).await;
@@ -124,10 +126,10 @@ async fn load_shows_prompt_killed_in_any_state() {
 #[tokio::test]
 async fn killed_prompt_is_shown_and_exportable() {
     let home = Home::new();
-    home.write("project/a.txt", "alpha\n");
-    let model = home.scripted_model(answers(&home));
+    home.write_file("project/a.txt", "alpha\n");
+    let model = home.scripted_model(scripted_answers(&home));
     for command in ["show", "export"] {
-        let mut editor = open(&home, &model).await;
+        let mut editor = open_editor(&home, &model).await;
         let session = editor.new_session(&home.project_folder()).await;
         kill_after_lines(editor, &session, 12).await;
         let told = home.run(&["sessions", command, &session]).await;

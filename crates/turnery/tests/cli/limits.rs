@@ -4,7 +4,7 @@
 use crate::{
     editor::Editor,
     fake_http,
-    home::{Done, Home},
+    home::{CommandOutput, Home},
 };
 use serde_json::{Value, json};
 use std::{
@@ -19,11 +19,11 @@ const TOKENS_PER_ANSWER: u64 = 50;
 #[derive(Clone)]
 struct FakeProvider {
     address: String,
-    ledger: Arc<Mutex<Ledger>>,
+    ledger: Arc<Mutex<ProviderLedger>>,
 }
 
 #[derive(Default)]
-struct Ledger {
+struct ProviderLedger {
     /// Number of requests, by model.
     requests: HashMap<String, u64>,
     /// Tokens of all responses.
@@ -32,17 +32,17 @@ struct Ledger {
     hangs_from: Option<u64>,
 }
 
-impl Ledger {
-    fn count(&self) -> u64 {
+impl ProviderLedger {
+    fn request_count(&self) -> u64 {
         self.requests.values().sum()
     }
 }
 
 impl FakeProvider {
     fn start(hangs_from: Option<u64>) -> Self {
-        let ledger = Arc::new(Mutex::new(Ledger {
+        let ledger = Arc::new(Mutex::new(ProviderLedger {
             hangs_from,
-            ..Ledger::default()
+            ..ProviderLedger::default()
         }));
         let kept = Arc::clone(&ledger);
         let address = fake_http::serve(move |request| answer_request(&kept, &request.body));
@@ -51,9 +51,9 @@ impl FakeProvider {
     }
 
     /// Returns the number of requests and the charged tokens.
-    fn sum(&self) -> (u64, u64) {
+    fn totals(&self) -> (u64, u64) {
         let ledger = self.ledger.lock().expect("no panic");
-        (ledger.count(), ledger.charged)
+        (ledger.request_count(), ledger.charged)
     }
 
     fn requests(&self, model: &str) -> u64 {
@@ -62,14 +62,17 @@ impl FakeProvider {
     }
 }
 
-fn answer_request(ledger: &Mutex<Ledger>, body: &[u8]) -> Option<String> {
+fn answer_request(ledger: &Mutex<ProviderLedger>, body: &[u8]) -> Option<String> {
     let request: Value = serde_json::from_slice(body).expect("JSON");
     let model = request["model"].as_str().expect("a model");
     let mut ledger = ledger.lock().expect("no panic");
     let count = ledger.requests.entry(model.to_owned()).or_default();
     *count += 1;
     let is_odd = *count % 2 == 1;
-    if ledger.hangs_from.is_some_and(|from| ledger.count() >= from) {
+    if ledger
+        .hangs_from
+        .is_some_and(|from| ledger.request_count() >= from)
+    {
         return None;
     }
     if model == "flaky" && is_odd {
@@ -117,7 +120,7 @@ fn response_chunks(model: &str, request: &Value) -> String {
 const PRICED_MODELS: [&str; 8] = ["a", "b", "c", "lead", "boss", "talker", "judge", "flaky"];
 
 /// Returns a home whose configuration contains the fake provider, preceded by `head`.
-fn home(desk: &FakeProvider, head: &str) -> Home {
+fn home_with_provider(desk: &FakeProvider, head: &str) -> Home {
     let home = Home::new();
     let mut config = format!(
         "{head}\n[providers.desk]\napi = \"openai\"\nbase_url = \"{}\"\n",
@@ -127,11 +130,11 @@ fn home(desk: &FakeProvider, head: &str) -> Home {
         config +=
             &format!("[models.\"desk/{model}\"]\nprice = {{ input = 20000, output = 20000 }}\n");
     }
-    home.write("turnery/config.toml", &config);
+    home.write_file("turnery/config.toml", &config);
     home
 }
 
-async fn run(home: &Home, model: &str, more: &[&str]) -> Done {
+async fn run_prompt(home: &Home, model: &str, more: &[&str]) -> CommandOutput {
     let model = format!("desk/{model}");
     let mut args = vec!["run", "--format", "json", "--model", &model];
     args.extend(more);
@@ -189,7 +192,7 @@ impl PromptShape {
 
 /// A row: prompt shape, limit, first request that gets no response (0 for none), minimum and maximum of paid
 /// responses, and the expected message.
-type Row = (
+type LimitCase = (
     PromptShape,
     &'static str,
     u64,
@@ -201,11 +204,11 @@ type Row = (
 /// Sequentially, four responses reach each limit of the first rows, and one reply follows a limit of turns.
 /// Three in parallel exceed the limit by their responses in progress. No budget is left for a judge.
 #[rustfmt::skip]
-fn rows() -> Vec<Row> {
+fn limit_cases() -> Vec<LimitCase> {
     use PromptShape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Talk, Try};
     const TURNS: &str = "max_turn_requests";
     const TOKENS: &str = "max_tokens";
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<LimitCase> = Vec::new();
     for shape in [Plain, Retry, Child, ChildInChild, Continuation] {
         rows.extend([
             (shape, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
@@ -251,12 +254,12 @@ fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
 #[tokio::test]
 async fn limits_cover_all_work_of_a_prompt() {
     let mut wrong = Vec::new();
-    for (shape, limits, silent_from, (least, most), stop_reason, error) in rows() {
+    for (shape, limits, silent_from, (least, most), stop_reason, error) in limit_cases() {
         let desk = FakeProvider::start((silent_from > 0).then_some(silent_from));
-        let home = home(&desk, &format!("{}[limits]\n{limits}\n", shape.hooks()));
+        let home = home_with_provider(&desk, &format!("{}[limits]\n{limits}\n", shape.hooks()));
         let (model, more) = shape.arguments();
-        let done = run(&home, model, more).await;
-        let (requests, charged) = desk.sum();
+        let done = run_prompt(&home, model, more).await;
+        let (requests, charged) = desk.totals();
         let answers = charged / TOKENS_PER_ANSWER;
         let attempts = if matches!(shape, PromptShape::Retry) {
             2
@@ -264,7 +267,7 @@ async fn limits_cover_all_work_of_a_prompt() {
             1
         };
         let is_silent = silent_from > 0;
-        let result = done.json();
+        let result = done.stdout_json();
         let told = result["error"].as_str().unwrap_or_default();
         let holds = (least..=most).contains(&answers)
             && (is_silent || requests == answers * attempts)
@@ -292,24 +295,24 @@ async fn limits_cover_all_work_of_a_prompt() {
 #[tokio::test]
 async fn limit_is_reported_after_last_reply() {
     let desk = FakeProvider::start(None);
-    let home = home(&desk, "");
-    let done = run(&home, "a", &["--max-turns", "2"]).await;
-    assert_eq!(desk.sum().0, 3, "two turns, and one reply without tools");
+    let home = home_with_provider(&desk, "");
+    let done = run_prompt(&home, "a", &["--max-turns", "2"]).await;
+    assert_eq!(desk.totals().0, 3, "two turns, and one reply without tools");
     assert_eq!(done.code, Some(4), "{done:?}");
-    let result = done.json();
+    let result = done.stdout_json();
     assert_eq!(result["text"], "a says so");
     assert_eq!(result["outcome"], "limit");
     assert_eq!(result["stop_reason"], "max_turn_requests");
 
     let desk = FakeProvider::start(None);
-    let home = self::home(&desk, "forced_reply = false");
-    let done = run(&home, "a", &["--max-turns", "2"]).await;
-    assert_eq!(desk.sum().0, 2);
+    let home = home_with_provider(&desk, "forced_reply = false");
+    let done = run_prompt(&home, "a", &["--max-turns", "2"]).await;
+    assert_eq!(desk.totals().0, 2);
     assert_eq!(done.code, Some(4), "{done:?}");
-    assert_eq!(done.json()["stop_reason"], "max_turn_requests");
+    assert_eq!(done.stdout_json()["stop_reason"], "max_turn_requests");
 
     // A prompt that continues has its own limits.
-    let id = done.json()["session_id"].clone();
+    let id = done.stdout_json()["session_id"].clone();
     let id = id.as_str().expect("an id");
     let on = [
         "sessions",
@@ -321,9 +324,9 @@ async fn limit_is_reported_after_last_reply() {
         id,
     ];
     let done = home.run(&on).await;
-    assert_eq!(desk.sum().0, 5);
+    assert_eq!(desk.totals().0, 5);
     assert_eq!(done.code, Some(4), "{done:?}");
-    assert_eq!(done.json()["stop_reason"], "max_turn_requests");
+    assert_eq!(done.stdout_json()["stop_reason"], "max_turn_requests");
 }
 
 #[tokio::test]
@@ -335,8 +338,8 @@ async fn limits_can_be_set_for_one_run() {
         ("--max-cost", "1.5", None, "Max cost reached (2.00/1.50)"),
     ] {
         let desk = FakeProvider::start(silent_from);
-        let home = home(&desk, "");
-        let done = run(&home, "a", &[flag, value]).await;
+        let home = home_with_provider(&desk, "");
+        let done = run_prompt(&home, "a", &[flag, value]).await;
         assert_eq!(done.code, Some(4), "{flag}: {done:?}");
         assert!(done.stderr.contains(limit), "{flag}: {done:?}");
     }
@@ -347,12 +350,12 @@ async fn limits_can_be_set_for_one_run() {
 async fn judge_within_the_limits_is_asked() {
     for limits in ["turns = 3", "tokens = 150", "cost = 3"] {
         let desk = FakeProvider::start(None);
-        let home = home(&desk, &format!("[limits]\n{limits}\n"));
+        let home = home_with_provider(&desk, &format!("[limits]\n{limits}\n"));
         let (model, more) = PromptShape::Judge.arguments();
-        let done = run(&home, model, more).await;
+        let done = run_prompt(&home, model, more).await;
         assert_eq!(desk.requests("judge"), 1, "{limits}: {done:?}");
         assert_eq!(done.code, Some(0), "{limits}: {done:?}");
-        assert_eq!(done.json()["stop_reason"], "end_turn", "{limits}");
+        assert_eq!(done.stdout_json()["stop_reason"], "end_turn", "{limits}");
     }
 }
 
@@ -361,7 +364,7 @@ async fn judge_within_the_limits_is_asked() {
 #[tokio::test]
 async fn editor_receives_limit_after_last_reply() {
     let desk = FakeProvider::start(None);
-    let home = home(&desk, "");
+    let home = home_with_provider(&desk, "");
     let args = ["acp", "--model", "desk/a", "--max-turns", "2"];
     let (mut editor, id) = Editor::with_session(&home, &args).await;
     let answer = editor.prompt(2, &id).await;
@@ -371,7 +374,7 @@ async fn editor_receives_limit_after_last_reply() {
     );
     let detail = &answer["result"]["_meta"]["turnery"]["detail"]["limit"];
     assert_eq!(detail["kind"], "turns", "{answer}");
-    assert_eq!(desk.sum().0, 3);
+    assert_eq!(desk.totals().0, 3);
     editor.close_input().await;
 }
 
@@ -397,25 +400,28 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     ];
     for (head, model, more) in cases {
         let desk = FakeProvider::start(None);
-        let home = home(&desk, head);
-        let done = run(&home, model, more).await;
+        let home = home_with_provider(&desk, head);
+        let done = run_prompt(&home, model, more).await;
         let what = format!("{head} {model} {more:?}: {done:?}");
-        assert_eq!(desk.sum(), (0, 0), "{what}");
+        assert_eq!(desk.totals(), (0, 0), "{what}");
         assert_eq!(done.code, Some(1), "{what}");
-        let told = done.json()["error"].as_str().map(str::to_owned);
+        let told = done.stdout_json()["error"].as_str().map(str::to_owned);
         let told = told.unwrap_or_default();
         assert!(
             told.starts_with("no price is known for desk/free, "),
             "{what}"
         );
         assert!(told.contains("[models.\"desk/free\"] price = "), "{what}");
-        let listed = home.run(&["sessions", "list", "--json"]).await.json();
+        let listed = home
+            .run(&["sessions", "list", "--json"])
+            .await
+            .stdout_json();
         assert_eq!(listed, json!([]), "{what}");
     }
     // The session's model is not called, so its price does not matter.
     let desk = FakeProvider::start(None);
-    let home = home(&desk, "[limits]\ncost = 3.5");
-    let done = run(&home, "free", &["--try", "desk/a,desk/b"]).await;
+    let home = home_with_provider(&desk, "[limits]\ncost = 3.5");
+    let done = run_prompt(&home, "free", &["--try", "desk/a,desk/b"]).await;
     assert_eq!(done.code, Some(4), "{done:?}");
     // The offline model costs nothing.
     let offline = ["run", "--model", "offline", "hi"];

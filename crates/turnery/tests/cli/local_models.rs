@@ -3,7 +3,7 @@
 use crate::{
     editor::Editor,
     fake_http::{self, HttpRequest},
-    home::{Done, Home, end},
+    home::{CommandOutput, Home, wait_with_output},
 };
 use serde_json::{Value, json};
 use std::{
@@ -44,14 +44,19 @@ fn unused_address() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-async fn run(home: &Home, args: &[&str], variable: &str, at: SocketAddr) -> Done {
+async fn run_with_address(
+    home: &Home,
+    args: &[&str],
+    variable: &str,
+    at: SocketAddr,
+) -> CommandOutput {
     let mut command = home.command(args);
     command.env(variable, format!("http://{at}/v1"));
-    end(command.spawn().expect("started")).await
+    wait_with_output(command.spawn().expect("started")).await
 }
 
 /// Returns whether the model is ready, and what it needs.
-fn row(rows: &Value, name: &str) -> Option<(bool, String)> {
+fn model_status(rows: &Value, name: &str) -> Option<(bool, String)> {
     let all = rows.as_array().expect("rows");
     let row = all.iter().find(|row| row["name"] == name)?;
     let needs = row["needs"].as_str().unwrap_or_default().to_owned();
@@ -62,7 +67,7 @@ fn row(rows: &Value, name: &str) -> Option<(bool, String)> {
 async fn address_alone_connects_server_models() {
     let home = Home::new();
     let at = start_server();
-    let listed = run(&home, &["models"], "OPENAI_BASE_URL", at).await;
+    let listed = run_with_address(&home, &["models"], "OPENAI_BASE_URL", at).await;
     let (first, rest) = listed.stdout.split_once('\n').expect("rows");
     assert_eq!(first, "* openai/tiny-1", "{listed:?}");
     assert!(rest.starts_with("  openai/tiny-2\n"), "{listed:?}");
@@ -72,7 +77,7 @@ async fn address_alone_connects_server_models() {
         "{listed:?}"
     );
     assert!(!listed.stdout.contains("openai/gpt"), "{listed:?}");
-    let said = run(&home, &["run", "who are you?"], "OPENAI_BASE_URL", at).await;
+    let said = run_with_address(&home, &["run", "who are you?"], "OPENAI_BASE_URL", at).await;
     assert_eq!(
         (said.code, said.stdout.as_str()),
         (Some(0), "I am tiny-1\n"),
@@ -84,20 +89,20 @@ async fn address_alone_connects_server_models() {
 async fn silent_server_is_not_ready() {
     let home = Home::new();
     let at = unused_address();
-    let listed = run(&home, &["models", "--json"], "OLLAMA_HOST", at)
+    let listed = run_with_address(&home, &["models", "--json"], "OLLAMA_HOST", at)
         .await
-        .json();
+        .stdout_json();
     let needs = format!("a server with models at http://{at}/v1");
-    assert_eq!(row(&listed, "ollama/..."), Some((false, needs)));
-    let said = run(&home, &["run", "hello"], "OPENAI_BASE_URL", at).await;
+    assert_eq!(model_status(&listed, "ollama/..."), Some((false, needs)));
+    let said = run_with_address(&home, &["run", "hello"], "OPENAI_BASE_URL", at).await;
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
         said.stderr
             .contains(&format!("openai at http://{at}/v1 does not answer")),
         "{said:?}"
     );
-    let listed = run(&home, &["models", "--json"], "OPENAI_BASE_URL", at).await;
-    let listed = listed.json();
+    let listed = run_with_address(&home, &["models", "--json"], "OPENAI_BASE_URL", at).await;
+    let listed = listed.stdout_json();
     let rows = listed.as_array().expect("rows");
     let default: Vec<&Value> = rows.iter().filter(|row| row["default"] == true).collect();
     let [default] = default.as_slice() else {
@@ -114,7 +119,9 @@ async fn silent_server_is_not_ready() {
     // The offline model can still be requested.
     let asked = ["run", "--model", "offline", "hello"];
     assert_eq!(
-        run(&home, &asked, "OPENAI_BASE_URL", at).await.code,
+        run_with_address(&home, &asked, "OPENAI_BASE_URL", at)
+            .await
+            .code,
         Some(0)
     );
 }
@@ -125,7 +132,7 @@ async fn silent_server_is_logged_for_editor() {
     let home = Home::new();
     let at = unused_address();
     let address = format!("http://{at}/v1");
-    let mut editor = Editor::open(&home, &["acp"], &[("OPENAI_BASE_URL", &address)]);
+    let mut editor = Editor::spawn(&home, &["acp"], &[("OPENAI_BASE_URL", &address)]);
     editor.initialize().await;
     let params = json!({"cwd": home.project_folder(), "mcpServers": []});
     editor.request(1, "session/new", params).await;
@@ -141,18 +148,21 @@ async fn hanging_server_is_waited_for_briefly() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("an address");
     let began = Instant::now();
-    let listed = run(&home, &["models", "--json"], "OLLAMA_HOST", at)
+    let listed = run_with_address(&home, &["models", "--json"], "OLLAMA_HOST", at)
         .await
-        .json();
+        .stdout_json();
     let took = began.elapsed();
     assert!(took < Duration::from_secs(15), "{took:?}");
-    assert_eq!(row(&listed, "ollama/...").map(|row| row.0), Some(false));
+    assert_eq!(
+        model_status(&listed, "ollama/...").map(|row| row.0),
+        Some(false)
+    );
     drop(listener);
 }
 
 /// Returns the models offered in an editor's new session.
 async fn offered_models(home: &Home, at: SocketAddr) -> Vec<String> {
-    let mut editor = Editor::open(home, &["acp"], &[("OLLAMA_HOST", &at.to_string())]);
+    let mut editor = Editor::spawn(home, &["acp"], &[("OLLAMA_HOST", &at.to_string())]);
     editor.initialize().await;
     let params = json!({"cwd": home.project_folder(), "mcpServers": []});
     let made = editor.request(1, "session/new", params).await;
@@ -190,9 +200,9 @@ async fn tests_see_no_server_of_the_machine() {
         }
     }
     let home = Home::new();
-    let listed = home.run(&["models", "--json"]).await.json();
+    let listed = home.run(&["models", "--json"]).await.stdout_json();
     for provider in &usual {
-        let row = row(&listed, &format!("{}/...", provider.name));
+        let row = model_status(&listed, &format!("{}/...", provider.name));
         assert_eq!(row.map(|row| row.0), Some(false), "{listed}");
     }
     assert!(!usual.is_empty());

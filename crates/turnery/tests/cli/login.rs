@@ -3,7 +3,7 @@
 
 use crate::{
     fake_http::{self, HttpRequest},
-    home::{Done, Home, end},
+    home::{CommandOutput, Home, wait_with_output},
     terminal::{open_pty, read_until},
 };
 use std::{
@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-pub(crate) const KEY: &str = "sk-right-0123456789";
+pub(crate) const VALID_KEY: &str = "sk-right-0123456789";
 
 const MODELS: &str = r#"{"data":[{"id":"small"},{"id":"large"}]}"#;
 const REFUSED: &str = r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#;
@@ -27,7 +27,7 @@ pub(crate) fn start_provider() -> (String, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heard);
     let address = fake_http::serve(move |HttpRequest { head, .. }| {
-        let is_right = head.iter().any(|line| line.ends_with(KEY));
+        let is_right = head.iter().any(|line| line.ends_with(VALID_KEY));
         let (status, kind, body) = match is_right {
             true if head[0].starts_with("POST") => ("200 OK", "text/event-stream", ANSWER),
             true => ("200 OK", "application/json", MODELS),
@@ -47,14 +47,14 @@ fn key_file_path(home: &Home) -> PathBuf {
 }
 
 /// Returns all of stderr, after checking that no output contains a key.
-fn said(done: &Done) -> &str {
+fn stderr_without_key(done: &CommandOutput) -> &str {
     assert_eq!(done.stdout, "");
     assert!(!done.stderr.contains("sk-"), "{done:?}");
     &done.stderr
 }
 
 async fn is_ready(home: &Home, model: &str) -> bool {
-    let rows = home.run(&["models", "--json"]).await.json();
+    let rows = home.run(&["models", "--json"]).await.stdout_json();
     let mut rows = rows.as_array().expect("rows").iter();
     let row = rows.find(|row| row["name"] == model).expect("a row");
     row["ready"] == true
@@ -66,11 +66,11 @@ async fn piped_key_is_checked_stored_and_removed() {
     let (address, heard) = start_provider();
     let login = ["login", "openai", "--with-key", "--base-url", &address];
     assert!(!is_ready(&home, "openai/gpt-5").await);
-    let done = home.run_with_stdin(&login, &format!("{KEY}\n")).await;
+    let done = home.run_with_stdin(&login, &format!("{VALID_KEY}\n")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let file = key_file_path(&home);
     assert_eq!(
-        said(&done),
+        stderr_without_key(&done),
         format!(
             "turnery: the key for openai is kept in {}, for you alone to read\n\
              turnery: use it with --model openai/gpt-5.1; `turnery models` lists more\n",
@@ -83,19 +83,25 @@ async fn piped_key_is_checked_stored_and_removed() {
         heard[0].starts_with("GET /v1/models HTTP/1.1\n"),
         "{heard:?}"
     );
-    assert!(heard[0].contains(&format!("authorization: Bearer {KEY}")));
+    assert!(heard[0].contains(&format!("authorization: Bearer {VALID_KEY}")));
     let mode = fs::metadata(&file).expect("kept").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(is_ready(&home, "openai/gpt-5").await);
 
     let done = home.run(&["logout", "openai"]).await;
-    assert_eq!(said(&done), "turnery: the key for openai is forgotten\n");
+    assert_eq!(
+        stderr_without_key(&done),
+        "turnery: the key for openai is forgotten\n"
+    );
     assert!(!file.exists());
     assert!(!is_ready(&home, "openai/gpt-5").await);
     let done = home.run(&["logout"]).await;
-    assert_eq!(said(&done), "turnery: no key was kept\n");
+    assert_eq!(stderr_without_key(&done), "turnery: no key was kept\n");
     let done = home.run(&["logout", "nobody"]).await;
-    assert_eq!(said(&done), "turnery: no key for \"nobody\" was kept\n");
+    assert_eq!(
+        stderr_without_key(&done),
+        "turnery: no key for \"nobody\" was kept\n"
+    );
 }
 
 #[tokio::test]
@@ -113,14 +119,14 @@ async fn refused_or_unchecked_key_is_not_stored() {
     let done = home.run_with_stdin(&at(address), "sk-wrong").await;
     assert_eq!(done.code, Some(1));
     assert_eq!(
-        said(&done),
+        stderr_without_key(&done),
         "turnery: openai refuses the key: check OPENAI_API_KEY (it said: no such key). \
          Nothing was kept; --no-check keeps a key unchecked.\n"
     );
-    let done = home.run_with_stdin(&at(nobody), KEY).await;
+    let done = home.run_with_stdin(&at(nobody), VALID_KEY).await;
     assert_eq!(done.code, Some(1));
     assert!(
-        said(&done).contains("Could not reach openai at"),
+        stderr_without_key(&done).contains("Could not reach openai at"),
         "{done:?}"
     );
     for (typed, why) in [
@@ -129,14 +135,14 @@ async fn refused_or_unchecked_key_is_not_stored() {
     ] {
         let done = home.run_with_stdin(&at(address), typed).await;
         assert_eq!(done.code, Some(1));
-        assert!(said(&done).contains(why), "{done:?}");
+        assert!(stderr_without_key(&done).contains(why), "{done:?}");
     }
     let done = home.run(&["login", "openai"]).await;
-    assert!(said(&done).contains("--with-key"), "{done:?}");
+    assert!(stderr_without_key(&done).contains("--with-key"), "{done:?}");
     assert!(!key_file_path(&home).exists());
 
     let unchecked = [&at(nobody)[..], &["--no-check"]].concat();
-    let done = home.run_with_stdin(&unchecked, KEY).await;
+    let done = home.run_with_stdin(&unchecked, VALID_KEY).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(key_file_path(&home).exists());
 }
@@ -171,7 +177,7 @@ async fn interactive_login_hides_key_and_reports_wrong_one() {
                 ("desk/v1\n", "Its address (such as http://HOST/v1): "),
                 (&*format!("{address}\n"), "empty if it needs none): "),
                 ("sk-wrong\n", "empty if it needs none): "),
-                (&*format!("{KEY}\n"), "lists more"),
+                (&*format!("{VALID_KEY}\n"), "lists more"),
             ] {
                 person.write_all(typed.as_bytes()).expect("typed");
                 shown.push_str(&read_until(&mut person, end));
@@ -188,7 +194,7 @@ async fn interactive_login_hides_key_and_reports_wrong_one() {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(!shown.contains("sk-"), "{shown}");
-        assert_eq!(end(child).await.code, Some(0), "{args:?}");
+        assert_eq!(wait_with_output(child).await.code, Some(0), "{args:?}");
         assert_eq!(heard.lock().expect("no panic").len(), 2);
         assert!(is_ready(&home, "desk/large").await);
         drop(person);
@@ -214,7 +220,7 @@ async fn cancelled_login_restores_terminal() {
         person
     });
     let person = person.await.expect("a person");
-    assert_eq!(end(child).await.code, Some(130));
+    assert_eq!(wait_with_output(child).await.code, Some(130));
     let after = rustix::termios::tcgetattr(&tty).expect("a terminal");
     assert_eq!(after.local_modes, before.local_modes);
     assert!(!key_file_path(&home).exists());
@@ -236,14 +242,14 @@ async fn keyless_server_is_not_reported_to_have_key() {
     let done = home.run_with_stdin(&login, "").await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let word = "turnery: the address of desk, which needs no key, is kept in ";
-    assert!(said(&done).starts_with(word), "{done:?}");
+    assert!(stderr_without_key(&done).starts_with(word), "{done:?}");
 }
 
 #[tokio::test]
 async fn key_file_readable_by_others_is_repaired_by_login() {
     let home = Home::new();
     let login = ["login", "anthropic", "--with-key", "--no-check"];
-    home.run_with_stdin(&login, KEY).await;
+    home.run_with_stdin(&login, VALID_KEY).await;
     let file = key_file_path(&home);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
     let done = home.run(&["run", "hi"]).await;
@@ -252,9 +258,12 @@ async fn key_file_readable_by_others_is_repaired_by_login() {
         "{0} may be read by others (mode 0644); run: chmod 600 {0}",
         file.display()
     );
-    assert!(said(&done).contains(&word), "{done:?}");
-    let done = home.run_with_stdin(&login, KEY).await;
-    assert!(said(&done).contains("this is mended now"), "{done:?}");
+    assert!(stderr_without_key(&done).contains(&word), "{done:?}");
+    let done = home.run_with_stdin(&login, VALID_KEY).await;
+    assert!(
+        stderr_without_key(&done).contains("this is mended now"),
+        "{done:?}"
+    );
     let mode = fs::metadata(&file).expect("kept").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
@@ -273,13 +282,13 @@ async fn logs_hide_key_and_environment_key_wins() {
         .spawn()
         .expect("started");
     let mut pipe = child.stdin.take().expect("piped");
-    tokio::io::AsyncWriteExt::write_all(&mut pipe, KEY.as_bytes())
+    tokio::io::AsyncWriteExt::write_all(&mut pipe, VALID_KEY.as_bytes())
         .await
         .expect("written");
     drop(pipe);
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let said = said(&done);
+    let said = stderr_without_key(&done);
     assert!(said.contains("too, and that one wins"), "{said}");
     assert!(said.contains("TRACE") || said.contains("DEBUG"), "{said}");
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     editor::Editor,
-    home::{Home, end},
-    login::{KEY, start_provider},
+    home::{Home, wait_with_output},
+    login::{VALID_KEY, start_provider},
 };
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -17,14 +17,14 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 async fn running_agent_uses_newly_stored_key() {
     let home = Home::new();
     let (address, _) = start_provider();
-    home.write(
+    home.write_file(
         "turnery/config.toml",
         &format!(
             "model = \"desk/m\"\n[providers.desk]\napi = \"openai\"\nbase_url = \"{address}\"\n\
              key_env = \"DESK_KEY\"\n"
         ),
     );
-    let mut editor = Editor::open(&home, &["acp"], &[("TURNERY_LOG", "trace")]);
+    let mut editor = Editor::spawn(&home, &["acp"], &[("TURNERY_LOG", "trace")]);
     editor.initialize().await;
     let new = json!({"cwd": home.project_folder(), "mcpServers": []});
     let answer = editor.request(1, "session/new", new.clone()).await;
@@ -35,7 +35,7 @@ async fn running_agent_uses_newly_stored_key() {
          another model."
     );
     let login = ["login", "desk", "--with-key"];
-    let done = home.run_with_stdin(&login, KEY).await;
+    let done = home.run_with_stdin(&login, VALID_KEY).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let none = json!({"methodId": "none"});
     let answer = editor.request(2, "authenticate", none).await;
@@ -56,7 +56,7 @@ async fn running_agent_uses_newly_stored_key() {
         assert_eq!(answer["error"]["code"], -32000, "{answer}");
     }
     // In the same session, without notifying the agent.
-    home.run_with_stdin(&login, KEY).await;
+    home.run_with_stdin(&login, VALID_KEY).await;
     let answer = editor.request(8, "session/prompt", prompt).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     let done = editor.close_input().await;
@@ -110,7 +110,7 @@ async fn first_line_in_empty_home_is_the_answer() {
     assert_eq!(command["args"], json!(["login"]), "{answer}");
     assert_eq!(command["command"], env!("CARGO_BIN_EXE_turnery"));
     drop(input);
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
     let left = std::fs::read_dir(home.path()).expect("read").count();
     assert_eq!(left, 0, "nothing is made");

@@ -1,20 +1,20 @@
 //! The loop commands of `turnery sessions` (continue, rerun, branch, compact), and the table of loops.
 
-use crate::home::{Done, Home};
+use crate::home::{CommandOutput, Home};
 use serde_json::{Value, json};
 
 /// Creates a session with two prompts; returns its id and the name of its model.
 async fn create_session(home: &Home, answers: Value) -> (String, String) {
     let model = home.scripted_model(answers);
     let run = ["run", "--model", &model, "--format", "json", "one"];
-    let first = home.run(&run).await.json();
+    let first = home.run(&run).await.stdout_json();
     let id = first["session_id"].as_str().expect("an id").to_owned();
     let second = ["run", "--session", &id, "two"];
     assert_eq!(home.run(&second).await.code, Some(0));
     (id, model)
 }
 
-fn answers() -> Value {
+fn scripted_answers() -> Value {
     json!([
         {"when": {"last_user_contains": "other"}, "steps": [{"text": "another"}]},
         {"when": {"last_user_contains": "one"}, "steps": [{"text": "first"}], "usage": {"input": 10, "output": 1}},
@@ -24,11 +24,13 @@ fn answers() -> Value {
 }
 
 async fn loop_records(home: &Home, id: &str) -> Value {
-    home.run(&["sessions", "show", id, "--json"]).await.json()
+    home.run(&["sessions", "show", id, "--json"])
+        .await
+        .stdout_json()
 }
 
 /// Returns the words of each row of the table of loops.
-fn rows(shown: &Done) -> Vec<Vec<String>> {
+fn loop_table_rows(shown: &CommandOutput) -> Vec<Vec<String>> {
     let table = shown.stdout.split("\n\n").nth(1).expect("a table");
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
     table.lines().skip(1).map(words).collect()
@@ -38,9 +40,9 @@ fn rows(shown: &Done) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn rerun_replaces_old_loop() {
     let home = Home::new();
-    let (id, _) = create_session(&home, answers()).await;
+    let (id, _) = create_session(&home, scripted_answers()).await;
     let again = ["sessions", "rerun", &id, "--format", "json"];
-    let result = home.run(&again).await.json();
+    let result = home.run(&again).await.stdout_json();
     assert_eq!(
         (&result["text"], &result["exit_code"]),
         (&json!("second"), &json!(0))
@@ -56,7 +58,7 @@ async fn rerun_replaces_old_loop() {
     );
 
     let shown = home.run(&["sessions", "show", &id]).await;
-    let rows = rows(&shown);
+    let rows = loop_table_rows(&shown);
     let words = |at: usize, from: usize, to: usize| rows[at][from..to].join(" ");
     assert_eq!(words(0, 0, 5), "1 initial completed finished 11");
     assert_eq!(words(1, 0, 7), "- 2 1 initial completed finished 22");
@@ -86,11 +88,11 @@ async fn rerun_replaces_old_loop() {
 #[tokio::test]
 async fn branch_continues_from_earlier_loop_in_any_folder() {
     let home = Home::new();
-    let (id, _) = create_session(&home, answers()).await;
+    let (id, _) = create_session(&home, scripted_answers()).await;
     let elsewhere = tempfile::tempdir().expect("a folder");
     let mut command = home.command(&["sessions", "branch", &id, "1", "the other way"]);
     command.current_dir(elsewhere.path());
-    let done = crate::home::end(command.spawn().expect("started")).await;
+    let done = crate::home::wait_with_output(command.spawn().expect("started")).await;
     assert_eq!(
         (done.code, done.stdout.as_str()),
         (Some(0), "another\n"),
@@ -114,7 +116,7 @@ async fn continue_requires_unanswered_conversation() {
     let home = Home::new();
     let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
     let model = home.scripted_model(json!([{"steps": [list]}, {"steps": [{"text": "there"}]}]));
-    home.write("turnery/config.toml", "forced_reply = false\n");
+    home.write_file("turnery/config.toml", "forced_reply = false\n");
     let run = [
         "run",
         "--model",
@@ -127,7 +129,10 @@ async fn continue_requires_unanswered_conversation() {
     ];
     let cut = home.run(&run).await;
     assert_eq!(cut.code, Some(4), "{cut:?}");
-    let id = cut.json()["session_id"].as_str().expect("an id").to_owned();
+    let id = cut.stdout_json()["session_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let on = home.run(&["sessions", "continue", &id]).await;
     assert_eq!(
         (on.code, on.stdout.as_str()),
@@ -152,23 +157,26 @@ async fn continue_requires_unanswered_conversation() {
 #[tokio::test]
 async fn compact_summarises_session() {
     let home = Home::new();
-    let (id, _) = create_session(&home, answers()).await;
+    let (id, _) = create_session(&home, scripted_answers()).await;
     let done = home
         .run(&["sessions", "compact", &id, "--format", "json"])
         .await;
     let kept = loop_records(&home, &id).await;
     assert_eq!(kept[2]["continuation_kind"], "compaction", "{done:?}");
-    assert_eq!(done.json()["loop_ids"], json!([kept[2]["loop_id"]]));
+    assert_eq!(done.stdout_json()["loop_ids"], json!([kept[2]["loop_id"]]));
 }
 
 // proves: LASH-105, I8
 #[tokio::test]
 async fn usage_is_reported_by_purpose_and_model() {
     let home = Home::new();
-    let (id, model) = create_session(&home, answers()).await;
+    let (id, model) = create_session(&home, scripted_answers()).await;
     let model = model.replacen("scripted:", "scripted/", 1);
     home.run(&["sessions", "rerun", &id]).await;
-    let report = home.run(&["sessions", "usage", &id, "--json"]).await.json();
+    let report = home
+        .run(&["sessions", "usage", &id, "--json"])
+        .await
+        .stdout_json();
     let row = &report["rows"][0];
     assert_eq!(report["rows"].as_array().map(Vec::len), Some(1), "{report}");
     assert_eq!(

@@ -23,8 +23,8 @@ async fn servers_are_listed_with_tools_or_error() {
         none.stdout,
         "No MCP servers. Name some in config.toml, under [mcp.NAME].\n"
     );
-    let script = home.write("server.sh", SERVER);
-    home.write(
+    let script = home.write_file("server.sh", SERVER);
+    home.write_file(
         "turnery/config.toml",
         &format!(
             "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n\
@@ -43,7 +43,7 @@ async fn servers_are_listed_with_tools_or_error() {
     let listed = home.run(&["mcp", "list", "--json"]).await;
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(1), ""));
     assert_eq!(
-        listed.json(),
+        listed.stdout_json(),
         json!([
             {"name": "desk", "connected": true, "tools": ["mcp__desk__hello"], "left_out": 0,
              "trouble": null},
@@ -56,12 +56,12 @@ async fn servers_are_listed_with_tools_or_error() {
 #[tokio::test]
 async fn list_of_working_servers_succeeds() {
     let home = Home::new();
-    let script = home.write("server.sh", SERVER);
+    let script = home.write_file("server.sh", SERVER);
     let entry = format!(
         "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n",
         script.display()
     );
-    home.write("turnery/config.toml", &entry);
+    home.write_file("turnery/config.toml", &entry);
     let listed = home.run(&["mcp", "list"]).await;
     assert_eq!(listed.stdout, "desk: connected\n  mcp__desk__hello\n");
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
@@ -72,12 +72,12 @@ async fn list_of_working_servers_succeeds() {
 async fn prompt_waits_for_server_only_at_model_call() {
     let home = Home::new();
     let late = format!("while [ ! -e go ]; do sleep 0.05; done\n{SERVER}");
-    let script = home.write("server.sh", &late);
+    let script = home.write_file("server.sh", &late);
     let entry = format!(
         "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n",
         script.display()
     );
-    home.write("turnery/config.toml", &entry);
+    home.write_file("turnery/config.toml", &entry);
     let call = |name: &str, args| json!({"steps": [{"tool_call": {"name": name, "args": args}}]});
     let scenario = json!({"answers": [
         call("write_file", json!({"path": "go", "content": ""})),
@@ -85,7 +85,7 @@ async fn prompt_waits_for_server_only_at_model_call() {
         {"when": {"last_tool_result_contains": "Its tools: mcp__desk__hello"}, "steps": [{"text": "there"}]},
         {"steps": [{"text": "not there"}]},
     ]});
-    let model = home.write("model.json", &scenario.to_string());
+    let model = home.write_file("model.json", &scenario.to_string());
     let model = format!("scripted:{}", model.display());
     let done = home
         .run(&["run", "--mode", "edit", "--model", &model, "go"])
@@ -97,8 +97,8 @@ async fn prompt_waits_for_server_only_at_model_call() {
 #[tokio::test]
 async fn project_cannot_add_server() {
     let home = Home::new();
-    let ran = home.write("ran", "");
-    home.write(
+    let ran = home.write_file("ran", "");
+    home.write_file(
         "project/.turnery/config.toml",
         &format!(
             "[mcp.evil]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo yes > {}\"]\n",

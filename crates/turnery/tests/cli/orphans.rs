@@ -1,8 +1,8 @@
 //! No process that turnery has started outlives it, or its own call.
 
 use crate::{
-    editor::{Editor, Started},
-    home::{Home, end, signal},
+    editor::{Editor, StartedProcess},
+    home::{Home, send_signal, wait_with_output},
     lifeline::{FUGITIVE_COUNT, FUGITIVES, Lifeline},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -76,8 +76,8 @@ async fn killed_agent_leaves_no_command() {
     let mut lifeline = Lifeline::new(&home);
     let editor = start_command(&home, json!({ "command": endless_command() })).await;
     lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
-    let supervisor = Started::read(&home.project_folder().join("supervisor"));
-    editor.killed().await;
+    let supervisor = StartedProcess::from_pid_file(&home.project_folder().join("supervisor"));
+    editor.kill().await;
     lifeline.wait_until_gone().await;
     supervisor.wait_for_exit();
 }
@@ -91,8 +91,8 @@ fn stubborn_server() -> String {
 /// Starts an agent with a session that uses the stubborn server.
 async fn with_server(home: &Home) -> (Editor, Lifeline) {
     let mut lifeline = Lifeline::new(home);
-    let script = home.write("server.sh", &stubborn_server());
-    let mut editor = Editor::open(home, &["acp"], &[]);
+    let script = home.write_file("server.sh", &stubborn_server());
+    let mut editor = Editor::spawn(home, &["acp"], &[]);
     editor.initialize().await;
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
     let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
@@ -105,7 +105,7 @@ async fn with_server(home: &Home) -> (Editor, Lifeline) {
 async fn killed_agent_leaves_no_mcp_server() {
     let home = Home::new();
     let (editor, lifeline) = with_server(&home).await;
-    editor.killed().await;
+    editor.kill().await;
     lifeline.wait_until_gone().await;
 }
 
@@ -121,8 +121,8 @@ async fn end_of_input_leaves_no_mcp_server() {
 async fn killed_run_leaves_no_hook() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let script = home.write("hook.sh", &endless_command());
-    home.write(
+    let script = home.write_file("hook.sh", &endless_command());
+    home.write_file(
         "turnery/config.toml",
         &format!(
             "[[hooks]]\non = \"before_turn\"\ncommand = [\"sh\", \"{}\"]\n",
@@ -146,7 +146,7 @@ async fn cancelled_command_leaves_no_process() {
     let mut editor = start_command(&home, json!({ "command": endless_command() })).await;
     lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     cancel(&mut editor).await;
-    editor.wait(|message| message["id"] == 2).await;
+    editor.wait_for(|message| message["id"] == 2).await;
     // The agent still runs, so the cancel stopped the processes.
     lifeline.wait_until_gone().await;
     assert_eq!(
@@ -165,7 +165,7 @@ async fn run_until_timeout(command: &str, flags: &[&str]) -> (u64, String) {
         let lifeline = Lifeline::new(&home);
         let args = json!({ "command": command, "timeout_ms": 1000 * seconds });
         let mut editor = start_command_with(&home, args, flags).await;
-        editor.wait(|message| message["id"] == 2).await;
+        editor.wait_for(|message| message["id"] == 2).await;
         let count = lifeline.wait_until_gone().await;
         let text = result_text(&editor.said).to_owned();
         editor.close_input().await;
@@ -192,8 +192,8 @@ async fn finished_command_leaves_no_daemon() {
     let command = format!("exec 9>lifeline\n{FUGITIVES}\n{wait}; echo done");
     let mut editor = start_command(&home, json!({ "command": command })).await;
     lifeline.wait_until_started(FUGITIVE_COUNT).await;
-    home.write("project/all_up", "");
-    editor.wait(|message| message["id"] == 2).await;
+    home.write_file("project/all_up", "");
+    editor.wait_for(|message| message["id"] == 2).await;
     assert!(result_text(&editor.said).contains("done\nexit code: 0"));
     lifeline.wait_until_gone().await;
     editor.close_input().await;
@@ -209,7 +209,7 @@ async fn killed_supervisor_leaves_no_tagged_process() {
                    printf u >&9; kill -9 $PPID; exec sleep 600";
     let mut editor = start_command_with(&home, json!({ "command": command }), UNCONFINED).await;
     lifeline.wait_until_started(1).await;
-    editor.wait(|message| message["id"] == 2).await;
+    editor.wait_for(|message| message["id"] == 2).await;
     lifeline.wait_until_gone().await;
     assert_eq!(result_text(&editor.said), "ended without an exit code");
     editor.close_input().await;
@@ -265,7 +265,7 @@ async fn unkillable_process_is_named_after_a_cancel() {
     editor.send_prompt(2, &session).await;
     lifeline.wait_until_started(1).await;
     cancel(&mut editor).await;
-    editor.wait(|message| message["id"] == 2).await;
+    editor.wait_for(|message| message["id"] == 2).await;
     let text = result_text(&editor.said).to_owned();
     editor.close_input().await;
     let named = text.strip_prefix(
@@ -299,7 +299,7 @@ async fn stopped_supervisor_is_woken_by_a_cancel() {
     .await;
     lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     cancel(&mut editor).await;
-    editor.wait(|message| message["id"] == 2).await;
+    editor.wait_for(|message| message["id"] == 2).await;
     lifeline.wait_until_gone().await;
     editor.close_input().await;
 }
@@ -320,8 +320,8 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     );
     let editor = start_command_with(&home, json!({ "command": command }), UNCONFINED).await;
     lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
-    let supervisor = Started::read(&home.project_folder().join("supervisor"));
-    editor.killed().await;
+    let supervisor = StartedProcess::from_pid_file(&home.project_folder().join("supervisor"));
+    editor.kill().await;
     lifeline.wait_until_gone().await;
     supervisor.wait_for_exit();
 }
@@ -334,8 +334,8 @@ async fn supervisor_lacks_program_environment_and_folder() {
     let script = "exec 9>lifeline; env > own; cat /proc/$PPID/environ > supervisor; \
                   readlink /proc/$PPID/cwd > folder; \
                   printf u >&9; exec sleep 600";
-    let script = home.write("server.sh", script);
-    let mut editor = Editor::open(&home, &["acp"], &[("LD_BIND_NOT", "1")]);
+    let script = home.write_file("server.sh", script);
+    let mut editor = Editor::spawn(&home, &["acp"], &[("LD_BIND_NOT", "1")]);
     editor.initialize().await;
     // More than a socket buffer holds.
     let large = "x".repeat(100_000);
@@ -388,12 +388,12 @@ const HANGING_SERVER: &str = r#"exec 9>lifeline
 async fn mcp_server_ends_with_its_supervisor() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let script = home.write("server.sh", HANGING_SERVER);
+    let script = home.write_file("server.sh", HANGING_SERVER);
     let call = json!({"tool_call": {"name": "mcp__s__hang", "args": {}}});
     let model = home.scripted_model(json!([
         {"steps": [call]}, {"steps": [call]}, {"steps": [{"text": "done"}]},
     ]));
-    let mut editor = Editor::open(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
+    let mut editor = Editor::spawn(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
     editor.initialize().await;
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
     let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
@@ -404,7 +404,7 @@ async fn mcp_server_ends_with_its_supervisor() {
     let pid = fs::read_to_string(home.project_folder().join("supervisor")).expect("its number");
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a number"), Signal::KILL).expect("killed");
-    editor.wait(|message| message["id"] == 2).await;
+    editor.wait_for(|message| message["id"] == 2).await;
     assert_eq!(
         result_texts(&editor.said),
         [
@@ -427,8 +427,8 @@ async fn hangup_ends_a_run_like_termination() {
         let args = ["run", "--model", &model, "--mode", "auto", "go"];
         let child = home.command(&args).spawn().expect("started");
         lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
-        signal(&child, kind);
-        let done = end(child).await;
+        send_signal(&child, kind);
+        let done = wait_with_output(child).await;
         lifeline.wait_until_gone().await;
         assert!(done.stderr.contains("stopping"), "{done:?}");
         ends.push(done.code);

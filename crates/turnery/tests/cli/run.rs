@@ -1,6 +1,6 @@
 //! `turnery run`: where the prompt comes from and where the answer goes.
 
-use crate::home::{Home, end};
+use crate::home::{Home, wait_with_output};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -45,7 +45,7 @@ async fn silent_stdin_is_ignored() {
         .spawn()
         .expect("started");
     let open = child.stdin.take();
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     drop(open);
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "answered\n"));
     assert!(
@@ -92,7 +92,7 @@ async fn json_is_one_object() {
         .run(&["run", "--model", &model, "--format", "json", "2+2"])
         .await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let result = done.json();
+    let result = done.stdout_json();
     assert_eq!(done.stdout.lines().count(), 1);
     assert!(result["session_id"].is_string());
     assert!(result["duration_ms"].is_u64());
@@ -159,15 +159,18 @@ async fn session_is_continued_by_id_or_as_newest() {
     assert!(none.stderr.contains("no session was held in "), "{none:?}");
 
     let run = ["run", "--model", &model, "--format", "json", "hi"];
-    let first = home.run(&run).await.json();
+    let first = home.run(&run).await.stdout_json();
     assert_eq!(first["text"], "first");
-    let second = home.run(&[&run[..], &["--continue"]].concat()).await.json();
+    let second = home
+        .run(&[&run[..], &["--continue"]].concat())
+        .await
+        .stdout_json();
     assert_eq!(second["text"], "second", "{second}");
     let id = first["session_id"].as_str().expect("an id");
     let third = home
         .run(&[&run[..], &["--session", id]].concat())
         .await
-        .json();
+        .stdout_json();
     assert_eq!(third["text"], "third", "{third}");
     assert_eq!(second["session_id"], id);
     assert_eq!(third["session_id"], id);
@@ -175,7 +178,7 @@ async fn session_is_continued_by_id_or_as_newest() {
     let unknown = home.run(&[&run[..], &["--session", "nope"]].concat()).await;
     assert_eq!(unknown.code, Some(1));
     assert_eq!(
-        unknown.json()["error"],
+        unknown.stdout_json()["error"],
         "there is no session nope; list the sessions to see which there are"
     );
 }
@@ -186,14 +189,17 @@ async fn the_offline_model_answers_without_a_key() {
     let done = home.run(&["run", "help"]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(!done.stdout.is_empty());
-    let result = home.run(&["run", "--format", "json", "help"]).await.json();
+    let result = home
+        .run(&["run", "--format", "json", "help"])
+        .await
+        .stdout_json();
     assert_eq!(result["model"], "offline");
 }
 
 #[tokio::test]
 async fn invalid_picture_is_a_usage_error() {
     let home = Home::new();
-    let file = home.write("note.png", "text");
+    let file = home.write_file("note.png", "text");
     let done = home
         .run(&["run", "--image", file.to_str().expect("UTF-8"), "look"])
         .await;

@@ -2,7 +2,7 @@
 
 use crate::{
     editor::Editor,
-    home::{Home, end},
+    home::{Home, wait_with_output},
 };
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn shell_step(args: Value) -> Value {
 }
 
 /// Runs one command in mode `auto` and returns the result that the model receives.
-async fn told(home: &Home, flags: &[&str], args: Value) -> String {
+async fn run_in_auto_mode(home: &Home, flags: &[&str], args: Value) -> String {
     let model = home.scripted_model(json!([shell_step(args), {"steps": [{"text": "done"}]}]));
     let run = [
         "run",
@@ -54,7 +54,7 @@ async fn command_is_confined_unless_the_sandbox_is_off() {
         let folder = folder_outside_sandbox();
         let file = folder.path().join("file");
         let command = format!("echo x > inside; echo x > {}", file.display());
-        let told = told(&home, flags, json!({ "command": command })).await;
+        let told = run_in_auto_mode(&home, flags, json!({ "command": command })).await;
         assert_eq!(file.exists(), outside, "{flags:?}: {told}");
         assert_eq!(
             home.project_folder().join("inside").exists(),
@@ -74,12 +74,12 @@ async fn command_reaches_neither_keys_nor_agent() {
     let is_confining = SandboxSupport::detect().is_usable();
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
         let home = Home::new();
-        home.write("turnery/notes", "s3cret");
-        home.write(".ssh/id_rsa", "s3cret");
+        home.write_file("turnery/notes", "s3cret");
+        home.write_file(".ssh/id_rsa", "s3cret");
         // Its name alone would lead to a permission request.
-        home.write("project/notes.sh", "cat ../turnery/notes");
+        home.write_file("project/notes.sh", "cat ../turnery/notes");
         for command in ["sh notes.sh", "cat ../.ssh/id_rsa"] {
-            let told = told(
+            let told = run_in_auto_mode(
                 &home,
                 &["--sandbox", sandbox],
                 json!({ "command": command }),
@@ -96,7 +96,7 @@ async fn command_reaches_neither_keys_nor_agent() {
 async fn project_library_is_not_loaded_at_command_start() {
     let home = Home::new();
     for name in ["libgcc_s.so.1", "libc.so.6", "libtinfo.so.6"] {
-        home.write(format!("project/{name}"), "no library");
+        home.write_file(format!("project/{name}"), "no library");
     }
     let command = json!({ "command": "ls; echo \"<$LD_LIBRARY_PATH>\"" });
     let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
@@ -105,7 +105,7 @@ async fn project_library_is_not_loaded_at_command_start() {
     run.args(["--format", "stream-json", "--model", &model, "hi"])
         .current_dir("/")
         .env("LD_LIBRARY_PATH", ":/opt/none");
-    let done = end(run.spawn().expect("started")).await;
+    let done = wait_with_output(run.spawn().expect("started")).await;
     assert!(done.stdout.contains("libgcc_s.so.1\\n"), "{done:?}");
     assert!(done.stdout.contains("</opt/none>"), "{done:?}");
 }
@@ -122,14 +122,14 @@ async fn key_file_of_a_provider_is_closed_to_commands() {
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&key, mode).expect("a file");
         let config = format!("[providers.openai]\nkey_file = \"{}\"\n", key.display());
-        home.write("turnery/config.toml", &config);
-        home.write("project/key.sh", &format!("cat {}", key.display()));
+        home.write_file("turnery/config.toml", &config);
+        home.write_file("project/key.sh", &format!("cat {}", key.display()));
         let flags = ["--sandbox", sandbox];
-        let read = told(&home, &flags, json!({ "command": "sh key.sh" })).await;
+        let read = run_in_auto_mode(&home, &flags, json!({ "command": "sh key.sh" })).await;
         assert_eq!(read.contains("s3cret"), !is_closed, "{read}");
         // Like turnery's own files, it is never changed without asking, in any mode.
         let write = json!({ "command": format!("echo x > {}", key.display()) });
-        told(&home, &flags, write).await;
+        run_in_auto_mode(&home, &flags, write).await;
         let content = std::fs::read_to_string(&key).expect("a file");
         assert_eq!(content, "s3cret");
     }
@@ -170,7 +170,7 @@ async fn keys_at_environment_paths_are_closed() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, format!("content of {name}.")).expect("a file");
     }
-    home.write("project/pgpass", "content of pgpass.");
+    home.write_file("project/pgpass", "content of pgpass.");
     let from = |place: &Path, name: &str| {
         let place = place.canonicalize().expect("a folder");
         let up: PathBuf = place.components().skip(1).map(|_| "..").collect();
@@ -190,7 +190,7 @@ async fn keys_at_environment_paths_are_closed() {
                 "BOTO_CONFIG",
                 Path::new("~").join(from(&home.project_folder().join(".."), "of_home")),
             );
-        let told = end(run.spawn().expect("started")).await;
+        let told = wait_with_output(run.spawn().expect("started")).await;
         for key in names {
             let said = told.stdout.contains(&format!("content of {key}."));
             assert_eq!(said, !is_closed, "{key}: {told:?}");
@@ -227,7 +227,7 @@ async fn home_folder_that_is_a_repository_is_not_read() {
             run.args(["--format", "stream-json", "--model", &model, "hi"])
                 .env("HOME", folder.path().join(name).join("ann"))
                 .current_dir(&project);
-            let told = end(run.spawn().expect("started")).await;
+            let told = wait_with_output(run.spawn().expect("started")).await;
             let said = told.stdout.contains("content of other.");
             assert_eq!(said, !is_closed, "{sandbox} {name}: {told:?}");
         }
@@ -244,9 +244,9 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
     for (sandbox, confines) in [("workspace", support.is_usable()), ("off", false)] {
         let home = Home::new();
         let flags = ["--sandbox", sandbox];
-        let read = told(&home, &flags, json!({ "command": environment })).await;
+        let read = run_in_auto_mode(&home, &flags, json!({ "command": environment })).await;
         assert_eq!(read.contains("TURNERY_HOME="), !confines, "{read}");
-        let signalled = told(&home, &flags, json!({ "command": signal })).await;
+        let signalled = run_in_auto_mode(&home, &flags, json!({ "command": signal })).await;
         let is_refused = confines && support.landlock >= Some(6);
         assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
     }
@@ -292,7 +292,7 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
         return;
     }
     let home = Home::new();
-    home.write("project/hang_up.py", HANG_UP);
+    home.write_file("project/hang_up.py", HANG_UP);
     let agent = "$(awk '/^PPid/ {print $2}' /proc/$PPID/status)";
     let command = json!({ "command": format!("python3 hang_up.py {agent}") });
     let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
@@ -314,7 +314,7 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let done = end(session.spawn().expect("started")).await;
+    let done = wait_with_output(session.spawn().expect("started")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("refused"), "{done:?}");
 }
@@ -324,11 +324,11 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
 async fn inherited_descriptor_is_not_passed_to_command() {
     for sandbox in ["workspace", "read-only", "off"] {
         let home = Home::new();
-        let key = home.write(".ssh/id_rsa", "s3cret");
+        let key = home.write_file(".ssh/id_rsa", "s3cret");
         let key = std::fs::File::open(key).expect("a file");
         fcntl_setfd(&key, FdFlags::empty()).expect("inherited");
         let command = format!("echo began; cat <&{}", key.as_raw_fd());
-        let told = told(
+        let told = run_in_auto_mode(
             &home,
             &["--sandbox", sandbox],
             json!({ "command": command }),
@@ -373,7 +373,7 @@ async fn folders_named_by_environment_widen_nothing() {
         let inherited = std::env::var("PATH").expect("a path");
         run.env("TMPDIR", home.project_folder().join("tmp"))
             .env("PATH", format!("{inherited}:{}", path("bin")));
-        let done = end(run.spawn().expect("started")).await;
+        let done = wait_with_output(run.spawn().expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
         let program = std::fs::read_to_string(path("bin/git")).expect("a file");
         assert_eq!(program == "program", is_closed, "{done:?}");
@@ -390,7 +390,7 @@ async fn command_outside_sandbox_needs_user_approval() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
     let args = json!({ "command": "touch made", "outside_sandbox": "why not" });
-    let told = told(&home, &["--sandbox", "workspace"], args).await;
+    let told = run_in_auto_mode(&home, &["--sandbox", "workspace"], args).await;
     assert_eq!(
         home.project_folder().join("made").exists(),
         !is_confining,
@@ -421,7 +421,7 @@ async fn session_reports_sandbox() {
         ("off", "Commands are not confined: the sandbox is off."),
     ] {
         let home = Home::new();
-        let mut editor = Editor::open(&home, &["acp", "--sandbox", sandbox], &[]);
+        let mut editor = Editor::spawn(&home, &["acp", "--sandbox", sandbox], &[]);
         editor.initialize().await;
         let params = json!({ "cwd": home.project_folder(), "mcpServers": [] });
         let made = editor.request(1, "session/new", params).await;
@@ -453,13 +453,13 @@ async fn key_like_variable_is_passed_only_by_pass_env() {
         ("", "pass_env = [\"DATABASE_URL\"]", "<>\n"),
         ("pass_env = [\"DATABASE_URL\"]", "", "<postgres://x>\n"),
     ] {
-        home.write("turnery/config.toml", config);
-        home.write("project/.turnery/config.toml", project);
+        home.write_file("turnery/config.toml", config);
+        home.write_file("project/.turnery/config.toml", project);
         let run = home
             .command(&["run", "--mode", "auto", "--model", &model, "hi"])
             .env("DATABASE_URL", "postgres://x")
             .spawn();
-        let done = end(run.expect("started")).await;
+        let done = wait_with_output(run.expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
         let found = std::fs::read_to_string(home.project_folder().join("seen")).expect("it ran");
         assert_eq!(found, seen, "{config:?} {project:?}");
@@ -476,7 +476,7 @@ async fn run_in_ask_mode<const N: usize>(
     let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
     let args = ["run", "--format", "stream-json", "--model", &model, "hi"];
     let mut turnery = home.command(&args);
-    let done = end(turnery.envs(variables).spawn().expect("started")).await;
+    let done = wait_with_output(turnery.envs(variables).spawn().expect("started")).await;
     format!("{}{}", done.stdout, done.stderr)
 }
 
@@ -505,9 +505,9 @@ async fn command_folder_is_the_one_judged() {
 #[tokio::test]
 async fn read_only_commands_load_no_project_code() {
     let home = Home::new();
-    home.write("tools/python3", "#!/bin/sh\nhelper || echo none\n");
-    home.write("project/bin/helper", "#!/bin/sh\necho of the project\n");
-    home.write("project/env.sh", "echo of the project\n");
+    home.write_file("tools/python3", "#!/bin/sh\nhelper || echo none\n");
+    home.write_file("project/bin/helper", "#!/bin/sh\necho of the project\n");
+    home.write_file("project/env.sh", "echo of the project\n");
     let top = home.project_folder().with_file_name("");
     for script in ["tools/python3", "project/bin/helper"] {
         let mode = std::fs::Permissions::from_mode(0o755);

@@ -1,13 +1,13 @@
 //! Checks that the commands in examples/shell/README.md do what the text before them says.
 
-use crate::home::{Home, end};
+use crate::home::{Home, wait_with_output};
 use std::path::Path;
 
 const QUESTION: &str = "list the TODOs\n";
 const LOG: &str = "a.c:3:5: error: expected ';'\n";
 
 /// Runs a line in a repository with a change in `a.rs`, a TODO and a failed build.
-async fn line(home: &Home, line: &str) -> String {
+async fn run_line(home: &Home, line: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_turnery"));
     let folder = program.parent().expect("a folder").display();
     let script = format!("PATH=\"{folder}:$PATH\"; {line}");
@@ -24,7 +24,7 @@ async fn line(home: &Home, line: &str) -> String {
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
-    let done = end(shell.spawn().expect("started")).await;
+    let done = wait_with_output(shell.spawn().expect("started")).await;
     assert_eq!(done.code, Some(0), "{line}: {done:?}");
     done.stdout
 }
@@ -32,16 +32,16 @@ async fn line(home: &Home, line: &str) -> String {
 #[tokio::test]
 async fn documented_shell_lines_work() {
     let home = Home::new();
-    home.write("project/a.rs", "fn old() {}\n// TODO: one\n");
-    home.write("project/build.log", LOG);
-    home.write("project/question.txt", QUESTION);
+    home.write_file("project/a.rs", "fn old() {}\n// TODO: one\n");
+    home.write_file("project/build.log", LOG);
+    home.write_file("project/question.txt", QUESTION);
     let author = "-c user.name=a -c user.email=a@b";
-    line(
+    run_line(
         &home,
         &format!("git init -q -b main . && git add a.rs && git {author} commit -qm first"),
     )
     .await;
-    home.write("project/a.rs", "fn old() {}\nfn added() {}\n// TODO: one\n");
+    home.write_file("project/a.rs", "fn old() {}\nfn added() {}\n// TODO: one\n");
 
     let text = include_str!("../../../../examples/shell/README.md");
     let lines: Vec<&str> = text
@@ -60,7 +60,7 @@ async fn documented_shell_lines_work() {
     ];
     assert_eq!(lines.len(), expected.len());
     for (number, (command, part)) in lines.into_iter().zip(expected).enumerate() {
-        let said = line(&home, command).await;
+        let said = run_line(&home, command).await;
         assert!(said.contains(part), "line {number}, {command}: {said}");
     }
     let changed = std::fs::read_to_string(home.project_folder().join("a.rs")).expect("a file");
@@ -77,12 +77,12 @@ async fn closed_stdout_is_no_error() {
         .spawn()
         .expect("started");
     drop(child.stdout.take());
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     assert_eq!(done.stderr, "");
     // The list is printed at once: nobody may read it from the start.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let child = home.command(&["models"]).stdout(writer).spawn();
-    let done = end(child.expect("started")).await;
+    let done = wait_with_output(child.expect("started")).await;
     assert_eq!((done.stderr.as_str(), done.code), ("", Some(141)));
 }

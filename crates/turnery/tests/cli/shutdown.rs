@@ -1,8 +1,8 @@
 //! Shutdown of `turnery acp`: at the end of input, by a signal, after the client is gone (TR-6, TR-7, TR-11).
 
 use crate::{
-    editor::{Editor, Left, Started},
-    home::{Home, signal},
+    editor::{Editor, EditorExit, StartedProcess},
+    home::{Home, send_signal},
 };
 use rusqlite::Connection;
 use rustix::{
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts an editor with a prompt (id 2) during a command; returns the processes that the command has started. The
 /// command prints `ready`, but its text does not contain that word.
-async fn open_during_command(home: &Home, command: &str) -> (Editor, [Started; 3]) {
+async fn open_during_command(home: &Home, command: &str) -> (Editor, [StartedProcess; 3]) {
     let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
         {"steps": [{"text": "done"}]},
@@ -32,13 +32,14 @@ async fn open_during_command(home: &Home, command: &str) -> (Editor, [Started; 3
     let (mut editor, session) = Editor::with_session(home, &args).await;
     editor.send_prompt(2, &session).await;
     editor
-        .wait(|message| {
+        .wait_for(|message| {
             let update = &message["params"]["update"];
             update["content"].to_string().contains("ready")
         })
         .await;
     let started = ["leader", "child", "grandchild"];
-    let started = started.map(|name| Started::read(&home.project_folder().join(name)));
+    let started =
+        started.map(|name| StartedProcess::from_pid_file(&home.project_folder().join(name)));
     (editor, started)
 }
 
@@ -46,7 +47,7 @@ async fn open_during_command(home: &Home, command: &str) -> (Editor, [Started; 3
 const ENDLESS_COMMAND: &str = "mkfifo never; sh -c 'read -r _ < never & echo $! > grandchild; wait' & \
      echo $! > child; echo $$ > leader; until test -s grandchild; do :; done; echo rea''dy; wait";
 
-fn assert_clean_exit(left: Left, started: [Started; 3]) {
+fn assert_clean_exit(left: EditorExit, started: [StartedProcess; 3]) {
     assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{left:?}");
     assert_eq!(left.response(2)["result"]["stopReason"], "cancelled");
     assert!(left.took < TIMEOUT, "{:?}", left.took);
@@ -69,8 +70,8 @@ async fn signal_during_stubborn_command_exits_cleanly() {
     let home = Home::new();
     let stubborn = format!("trap '' TERM INT HUP; {ENDLESS_COMMAND}");
     let (editor, started) = open_during_command(&home, &stubborn).await;
-    signal(&editor.child, Signal::TERM);
-    assert_clean_exit(editor.ended().await, started);
+    send_signal(&editor.child, Signal::TERM);
+    assert_clean_exit(editor.wait_for_exit().await, started);
 }
 
 // proves: TR-11
@@ -83,10 +84,10 @@ async fn closed_output_during_turn_exits_cleanly() {
     let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
     editor.send_prompt(2, &session).await;
     editor
-        .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .wait_for(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
         .await;
     editor.output = None;
-    let left = editor.ended().await;
+    let left = editor.wait_for_exit().await;
     assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
     assert!(left.took < TIMEOUT, "{:?}", left.took);
 }
@@ -122,11 +123,11 @@ async fn signal_ends_drain() {
     let (mut editor, session) = Editor::with_session(&home, &args).await;
     editor.send_prompt(2, &session).await;
     editor
-        .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .wait_for(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
         .await;
     editor.input = None;
-    signal(&editor.child, Signal::TERM);
-    let left = editor.ended().await;
+    send_signal(&editor.child, Signal::TERM);
+    let left = editor.wait_for_exit().await;
     assert_eq!(left.response(2)["result"]["stopReason"], "cancelled");
     assert_eq!(left.code, Some(0));
     assert!(left.took < TIMEOUT, "{:?}", left.took);
@@ -157,7 +158,7 @@ async fn requests_pending_at_exit_are_answered() {
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts an editor whose agent is stuck during a command. The agent stays stuck while the returned file is open.
-async fn open_stuck_during_command(home: &Home) -> (Editor, [Started; 3], File) {
+async fn open_stuck_during_command(home: &Home) -> (Editor, [StartedProcess; 3], File) {
     let (mut editor, started) = open_during_command(home, ENDLESS_COMMAND).await;
     let pipe = block_agent_thread(home, &mut editor).await;
     (editor, started, pipe)
@@ -166,7 +167,7 @@ async fn open_stuck_during_command(home: &Home) -> (Editor, [Started; 3], File) 
 /// Blocks the thread that runs the agent: creating a session (request 3) reads a pipe that nothing has been
 /// written to.
 async fn block_agent_thread(home: &Home, editor: &mut Editor) -> File {
-    let scenario = home.write("scenario.json", "");
+    let scenario = home.write_file("scenario.json", "");
     fs::remove_file(&scenario).expect("removed");
     mknodat(CWD, &scenario, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
     let new = json!({"cwd": home.project_folder(), "mcpServers": []});
@@ -181,7 +182,7 @@ async fn block_agent_thread(home: &Home, editor: &mut Editor) -> File {
 
 /// Asserts that the agent ended itself with the exit code and message of the watchdog, and all its processes
 /// with it.
-async fn assert_ended_by_watchdog(mut editor: Editor, started: [Started; 3]) {
+async fn assert_ended_by_watchdog(mut editor: Editor, started: [StartedProcess; 3]) {
     let ended = tokio::time::timeout(HANG_TIMEOUT, editor.child.wait()).await;
     let code = ended.expect("it ends").expect("waited").code();
     assert_eq!(code, Some(75));
@@ -209,7 +210,7 @@ async fn signals_end_a_stuck_agent() {
     for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
         let home = Home::new();
         let (editor, started, _pipe) = open_stuck_during_command(&home).await;
-        signal(&editor.child, sent);
+        send_signal(&editor.child, sent);
         assert_ended_by_watchdog(editor, started).await;
     }
 }
@@ -240,7 +241,7 @@ async fn watchdog_survives_failing_poll() {
     };
     // Below the number of open descriptors, so that the next poll fails.
     prlimit(Some(pid), Resource::Nofile, none).expect("limited");
-    signal(&editor.child, Signal::TERM);
+    send_signal(&editor.child, Signal::TERM);
     let ended = tokio::time::timeout(HANG_TIMEOUT, editor.child.wait()).await;
     assert_eq!(ended.expect("it ends").expect("waited").code(), Some(75));
     let mut told = String::new();
@@ -269,7 +270,7 @@ async fn drain_survives_blocking_work() {
     let scenario = json!({ "answers": answers }).to_string();
     let written = tokio::task::spawn_blocking(move || (&pipe).write_all(scenario.as_bytes()));
     written.await.expect("no panic").expect("written");
-    let left = editor.ended().await;
+    let left = editor.wait_for_exit().await;
     assert_eq!(left.response(2)["result"]["stopReason"], "end_turn");
     assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
 }

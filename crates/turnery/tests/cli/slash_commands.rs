@@ -13,8 +13,8 @@ async fn run_expands_slash_command() {
         {"when": {"last_user_contains": "AGENTS.md"}, "steps": [{"text": "init"}]},
         {"when": {"last_user_contains": "/usr/bin"}, "steps": [{"text": "as it is"}]},
     ]));
-    home.write("project/.turnery/commands/review.md", "Look over $1.");
-    home.write("turnery/commands/greet.md", "Greet $ARGUMENTS");
+    home.write_file("project/.turnery/commands/review.md", "Look over $1.");
+    home.write_file("turnery/commands/greet.md", "Greet $ARGUMENTS");
     for (prompt, expected) in [
         ("/review src/a.rs", "project\n"),
         ("/greet the world", "user\n"),
@@ -50,17 +50,19 @@ async fn init_without_a_model_writes_nothing() {
 async fn editor_gets_commands_of_each_root() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "hi"}]}]));
-    home.write("project/.turnery/commands/both.md", "the first");
-    home.write("more/.turnery/commands/both.md", "the second");
-    home.write("more/.turnery/commands/other.md", "another");
-    let mut editor = Editor::open(&home, &["acp", "--model", &model], &[]);
+    home.write_file("project/.turnery/commands/both.md", "the first");
+    home.write_file("more/.turnery/commands/both.md", "the second");
+    home.write_file("more/.turnery/commands/other.md", "another");
+    let mut editor = Editor::spawn(&home, &["acp", "--model", &model], &[]);
     editor.initialize().await;
     let more = home.project_folder().with_file_name("more");
     let params =
         json!({"cwd": home.project_folder(), "mcpServers": [], "additionalDirectories": [more]});
     editor.send_request(1, "session/new", params).await;
     let offer = editor
-        .wait(|message| message["params"]["update"]["sessionUpdate"] == "available_commands_update")
+        .wait_for(|message| {
+            message["params"]["update"]["sessionUpdate"] == "available_commands_update"
+        })
         .await;
     let offered = offer["params"]["update"]["availableCommands"].as_array();
     let offered: Vec<(&str, &str)> = offered

@@ -26,13 +26,13 @@ async fn first_session_starts_quickly() {
             std::fs::write(folder.join(format!("{file}.txt")), "text").expect("a file");
         }
     }
-    let mut editor = Editor::open(&home, &["acp"], &[]);
+    let mut editor = Editor::spawn(&home, &["acp"], &[]);
     let begun = async {
         editor.initialize().await;
         editor.new_session(&home.project_folder()).await;
     };
     timeout(TIMEOUT, begun).await.expect("no long wait");
-    let (computed, waited) = (editor.cpu_ticks(), editor.woken());
+    let (computed, waited) = (editor.cpu_ticks(), editor.context_switches());
     assert!(computed < MAX_CPU_TICKS, "{computed} ticks");
     assert!(waited < MAX_CONTEXT_SWITCHES, "{waited} waits");
 }
@@ -53,9 +53,12 @@ async fn idle_session_uses_no_cpu() {
     seconds.tick().await;
     let mut busy = Vec::new();
     loop {
-        let before = (editor.cpu_ticks(), editor.woken());
+        let before = (editor.cpu_ticks(), editor.context_switches());
         seconds.tick().await;
-        let (computed, woken) = (editor.cpu_ticks() - before.0, editor.woken() - before.1);
+        let (computed, woken) = (
+            editor.cpu_ticks() - before.0,
+            editor.context_switches() - before.1,
+        );
         if computed <= 1 && woken < 10 {
             break;
         }

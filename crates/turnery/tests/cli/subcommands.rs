@@ -10,13 +10,15 @@ async fn sessions_are_listed_shown_and_deleted() {
     let empty = home.run(&["sessions", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""));
     assert_eq!(
-        home.run(&["sessions", "list", "--json"]).await.json(),
+        home.run(&["sessions", "list", "--json"])
+            .await
+            .stdout_json(),
         json!([])
     );
 
     let model = home.scripted_model(json!([{"steps": [{"text": "Fine, thank you."}]}]));
     let run = ["run", "--model", &model, "--format", "json", "How are you?"];
-    let id = home.run(&run).await.json()["session_id"]
+    let id = home.run(&run).await.stdout_json()["session_id"]
         .as_str()
         .expect("an id")
         .to_owned();
@@ -26,7 +28,7 @@ async fn sessions_are_listed_shown_and_deleted() {
     let rows = home
         .run(&["sessions", "list", "--all", "--json"])
         .await
-        .json();
+        .stdout_json();
     assert_eq!(rows[0]["id"], id.as_str());
     assert_eq!(rows.as_array().map(Vec::len), Some(1));
 
@@ -37,7 +39,10 @@ async fn sessions_are_listed_shown_and_deleted() {
             .ends_with("\n> How are you?\nFine, thank you.\n"),
         "{shown:?}"
     );
-    let records = home.run(&["sessions", "show", &id, "--json"]).await.json();
+    let records = home
+        .run(&["sessions", "show", &id, "--json"])
+        .await
+        .stdout_json();
     assert_eq!(records[0]["status"], "completed");
 
     let deleted = home.run(&["sessions", "delete", &id]).await;
@@ -55,7 +60,7 @@ async fn sessions_are_listed_shown_and_deleted() {
 async fn create_session(home: &Home) -> String {
     let model = home.scripted_model(json!([{"steps": [{"text": "Fine, thank you."}]}]));
     let run = ["run", "--model", &model, "--format", "json", "How are you?"];
-    let id = home.run(&run).await.json()["session_id"].clone();
+    let id = home.run(&run).await.stdout_json()["session_id"].clone();
     id.as_str().expect("an id").to_owned()
 }
 
@@ -91,7 +96,7 @@ async fn damage_is_found_reported_and_repaired() {
         (Some(0), "no damage was found\n")
     );
     let none = home.run(&["sessions", "check", &id, "--json"]).await;
-    assert_eq!((none.code, none.json()), (Some(0), json!([])));
+    assert_eq!((none.code, none.stdout_json()), (Some(0), json!([])));
 
     let db = rusqlite::Connection::open(home.database_path()).expect("opened");
     let changed = db.execute("UPDATE loops SET messages = '[{'", ());
@@ -103,7 +108,7 @@ async fn damage_is_found_reported_and_repaired() {
     assert!(found.stderr.contains("sessions repair"), "{found:?}");
     let found = home.run(&["sessions", "check", "--json"]).await;
     assert_eq!(found.code, Some(1), "{found:?}");
-    let rows = found.json();
+    let rows = found.stdout_json();
     assert_eq!(rows[0]["session_id"], id.as_str());
     assert_eq!(rows[0]["part"], "loop");
     let shown = home.run(&["sessions", "show", &id]).await;
@@ -111,7 +116,7 @@ async fn damage_is_found_reported_and_repaired() {
     assert!(shown.stderr.contains("cannot be read"), "{shown:?}");
     let exported = home.run(&["sessions", "export", &id]).await;
     assert_eq!(exported.code, Some(1), "{exported:?}");
-    assert_eq!(exported.json()["loops"], json!([]));
+    assert_eq!(exported.stdout_json()["loops"], json!([]));
 
     let mended = home.run(&["sessions", "repair", &id]).await;
     assert_eq!(mended.code, Some(0), "{mended:?}");
@@ -136,7 +141,7 @@ async fn a_session_is_exported_and_imported() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "Fine, thank you."}]}]));
     let run = ["run", "--model", &model, "--format", "json", "How are you?"];
-    let id = home.run(&run).await.json()["session_id"]
+    let id = home.run(&run).await.stdout_json()["session_id"]
         .as_str()
         .expect("an id")
         .to_owned();
@@ -144,7 +149,7 @@ async fn a_session_is_exported_and_imported() {
     let file = folder.path().join("session.json").display().to_string();
     let written = home.run(&["sessions", "export", &id, &file]).await;
     assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""));
-    let whole = home.run(&["sessions", "export", &id]).await.json();
+    let whole = home.run(&["sessions", "export", &id]).await.stdout_json();
     assert_eq!(
         (&whole["format"], &whole["session"]["id"]),
         (&json!(1), &json!(id))
@@ -170,7 +175,7 @@ async fn a_session_is_exported_and_imported() {
     let back = home.run(&["sessions", "import", &file]).await;
     assert_eq!((back.code, back.stdout), (Some(0), format!("{id}\n")));
     assert_eq!(
-        home.run(&["sessions", "export", &id]).await.json()["loops"],
+        home.run(&["sessions", "export", &id]).await.stdout_json()["loops"],
         whole["loops"]
     );
 }
@@ -199,7 +204,7 @@ async fn direct_tool_call_needs_no_permission() {
             .any(|line| line.starts_with("write_file ")),
         "{list:?}"
     );
-    let specs = home.run(&["tool", "list", "--json"]).await.json();
+    let specs = home.run(&["tool", "list", "--json"]).await.stdout_json();
     assert_eq!(specs[0]["schema"]["type"], "object");
 
     let args = r#"{"path": "a.txt", "content": "hello\n"}"#;
@@ -234,7 +239,7 @@ async fn direct_tool_call_needs_no_permission() {
         .await;
     assert_eq!(json.code, Some(1), "{json:?}");
     assert!(
-        json.json()["result"]["Err"]["message"].is_string(),
+        json.stdout_json()["result"]["Err"]["message"].is_string(),
         "{json:?}"
     );
 }

@@ -1,6 +1,6 @@
 //! `turnery run` at a terminal: questions are asked and answered there.
 
-use crate::home::{Home, end};
+use crate::home::{Home, wait_with_output};
 use rustix::{
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -42,7 +42,7 @@ async fn question_shows_change_and_takes_one_letter() {
         ("c", false, ""),
     ] {
         let home = Home::new();
-        let file = home.write("project/a.txt", "one\n");
+        let file = home.write_file("project/a.txt", "one\n");
         let args = json!({"path": "a.txt", "content": "two\n"});
         let model = home.scripted_model(json!([
             {"steps": [{"tool_call": {"name": "write_file", "args": args}}]},
@@ -69,7 +69,7 @@ async fn question_shows_change_and_takes_one_letter() {
         for part in ["-one", "+two", "[y] Allow", "[n] Reject"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        let done = end(child).await;
+        let done = wait_with_output(child).await;
         assert_eq!(done.stdout, said, "{letter}: {done:?}");
         assert_eq!(
             done.code,
@@ -107,7 +107,7 @@ async fn question_shows_end_of_padded_command() {
     let (shown, person) = shown.await.expect("a question");
     let told = "\ntouch A ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M\r\n";
     assert!(shown.contains(told), "{shown:?}");
-    assert_eq!(end(child).await.code, Some(0));
+    assert_eq!(wait_with_output(child).await.code, Some(0));
     assert!(!home.project_folder().join("A").exists());
     drop(person);
 }
@@ -127,9 +127,9 @@ done
 #[tokio::test]
 async fn question_about_an_mcp_tool_names_server_and_tool() {
     let home = Home::new();
-    let script = home.write("server.sh", SERVER);
+    let script = home.write_file("server.sh", SERVER);
     let args = format!("command = \"/bin/sh\"\nargs = [\"{}\"]\n", script.display());
-    home.write("turnery/config.toml", &format!("[mcp.desk]\n{args}"));
+    home.write_file("turnery/config.toml", &format!("[mcp.desk]\n{args}"));
     let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "mcp__desk__wipe", "args": {"all": "\u{200b}yes"}}}]},
         {"steps": [{"text": "done"}]},
@@ -151,7 +151,7 @@ async fn question_about_an_mcp_tool_names_server_and_tool() {
     let told = "\nMCP desk/wipe (destructive), titled \"Safe⟨U+202E⟩ read\"\r\n\
                 {\"all\":\"⟨U+200B⟩yes\"}\r\n[y] Allow  [n] Reject  [c] Cancel > ";
     assert!(shown.contains(told), "{shown:?}");
-    assert_eq!(end(child).await.code, Some(0));
+    assert_eq!(wait_with_output(child).await.code, Some(0));
     drop(person);
 }
 
@@ -164,7 +164,7 @@ async fn bare_turnery_prints_first_steps() {
         .stdin(Stdio::from(program))
         .spawn()
         .expect("started");
-    let done = end(child).await;
+    let done = wait_with_output(child).await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
     assert!(done.stdout.contains("turnery run"), "{done:?}");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 fn scripted_model(home: &Home, file: &str, text: &str, output: u64) -> String {
     let usage = json!({"input": 10, "output": output});
     let scenario = json!({"answers": [{"steps": [{"text": text}], "usage": usage}]});
-    let path = home.write(file, &scenario.to_string());
+    let path = home.write_file(file, &scenario.to_string());
     format!("scripted:{}", path.display())
 }
 
@@ -28,7 +28,7 @@ async fn one_answer_is_printed_and_candidates_are_reported() {
         (&["--pick", "fewest-tokens"], "short\n"),
         (&["--pick", "most-tokens"], "a long answer\n"),
     ] {
-        let done = crate::home::end(run(pick).spawn().expect("started")).await;
+        let done = crate::home::wait_with_output(run(pick).spawn().expect("started")).await;
         assert_eq!(
             (done.code, done.stdout.as_str()),
             (Some(0), answer),
@@ -106,7 +106,7 @@ async fn pick_requires_try() {
 #[tokio::test]
 async fn model_without_an_answer_has_not_won() {
     let home = Home::new();
-    let empty = home.write("empty.json", &json!({"answers": []}).to_string());
+    let empty = home.write_file("empty.json", &json!({"answers": []}).to_string());
     let broken = format!("scripted:{}", empty.display());
     let both = format!("{broken},{broken}");
     let try_both = |models| {
@@ -115,8 +115,8 @@ async fn model_without_an_answer_has_not_won() {
         ]
     };
     let done = home.run(&try_both(&both)).await;
-    let told = |done: &crate::home::Done| {
-        let candidates = done.json()["candidates"].clone();
+    let told = |done: &crate::home::CommandOutput| {
+        let candidates = done.stdout_json()["candidates"].clone();
         let candidates = candidates.as_array().cloned().unwrap_or_default();
         candidates
             .iter()
@@ -135,5 +135,5 @@ async fn model_without_an_answer_has_not_won() {
     let done = home.run(&try_both(&format!("{broken},offline"))).await;
     assert_eq!(told(&done), [lost, (json!(true), json!(true))], "{done:?}");
     assert!(done.stderr.contains("tried offline: "), "{done:?}");
-    assert_eq!(done.json()["model"], "offline", "{done:?}");
+    assert_eq!(done.stdout_json()["model"], "offline", "{done:?}");
 }

@@ -37,30 +37,30 @@ const UNUSED_ADDRESS: &str = "http://127.0.0.1:1/v1";
 
 /// Messages and questions that the client received, and its planned answers.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct ClientLog {
     pub(crate) histories: BTreeMap<String, History>,
     /// Permission requests with their answers.
-    pub(crate) asked: Vec<Value>,
+    pub(crate) permissions: Vec<Value>,
     /// Kinds of options to choose, in this order.
-    pub(crate) answers: VecDeque<&'static str>,
+    pub(crate) permission_answers: VecDeque<&'static str>,
 }
 
 /// A connection to an agent, and the messages received over it.
 #[derive(Clone)]
 pub(crate) struct Client {
     connection: ConnectionTo<Agent>,
-    handler: Person,
+    handler: ClientHandler,
 }
 
 #[derive(Clone)]
-struct Person {
-    seen: Arc<Mutex<Seen>>,
-    news: watch::Sender<()>,
+struct ClientHandler {
+    log: Arc<Mutex<ClientLog>>,
+    changed: watch::Sender<()>,
 }
 
-impl Person {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("nobody panicked")
+impl ClientHandler {
+    fn seen(&self) -> MutexGuard<'_, ClientLog> {
+        self.log.lock().expect("nobody panicked")
     }
 
     fn record_prompt(&self, session: &str, text: &str) {
@@ -77,7 +77,7 @@ impl Person {
             .entry(session)
             .or_default()
             .apply_update(&update);
-        self.news.send_replace(());
+        self.changed.send_replace(());
     }
 
     fn answer_permission(&self, request: &RequestPermissionRequest) -> RequestPermissionResponse {
@@ -86,9 +86,9 @@ impl Person {
         let mut kinds: Vec<_> = options.iter().map(|it| it["kind"].as_str()).collect();
         kinds.sort_unstable();
         let mut seen = self.seen();
-        let kind = seen.answers.pop_front().expect("an answer");
+        let kind = seen.permission_answers.pop_front().expect("an answer");
         let title = &request.tool_call.fields.title;
-        seen.asked.push(json!([title, kinds, kind]));
+        seen.permissions.push(json!([title, kinds, kind]));
         let chosen = options.iter().find(|option| option["kind"] == kind);
         let id = chosen.expect("the option")["optionId"].as_str();
         let outcome = SelectedPermissionOutcome::new(id.expect("an id").to_owned());
@@ -108,9 +108,9 @@ pub(crate) async fn with_client<T: Send>(
     let config = LOCAL_SERVERS
         .iter()
         .fold(config, |config, name| config.env(*name, UNUSED_ADDRESS));
-    let handler = Person {
-        seen: Arc::default(),
-        news: watch::Sender::new(()),
+    let handler = ClientHandler {
+        log: Arc::default(),
+        changed: watch::Sender::new(()),
     };
     let (told, asked) = (handler.clone(), handler.clone());
     let run = Official
@@ -144,13 +144,13 @@ pub(crate) async fn with_client<T: Send>(
 }
 
 impl Client {
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn log(&self) -> MutexGuard<'_, ClientLog> {
         self.handler.seen()
     }
 
     /// Returns the history of a session.
-    pub(crate) fn of(&self, session: &str) -> History {
-        self.seen()
+    pub(crate) fn history(&self, session: &str) -> History {
+        self.log()
             .histories
             .get(session)
             .cloned()
@@ -159,11 +159,11 @@ impl Client {
 
     /// Deletes the history of a session.
     pub(crate) fn forget(&self, session: &str) {
-        self.seen().histories.remove(session);
+        self.log().histories.remove(session);
     }
 
     /// Sends a request; returns the raw result.
-    pub(crate) async fn ask<R: JsonRpcRequest>(&self, request: R) -> Result<Value> {
+    pub(crate) async fn request<R: JsonRpcRequest>(&self, request: R) -> Result<Value> {
         let method = request.method().to_owned();
         let answer = self.connection.send_request(request).block_task().await?;
         answer.into_json(&method)
@@ -174,14 +174,19 @@ impl Client {
         self.handler.record_prompt(session, text);
         let blocks = vec![ContentBlock::Text(TextContent::new(text))];
         let request = PromptRequest::new(SessionId::new(session), blocks);
-        Ok(self.ask(request).await?["stopReason"].take())
+        Ok(self.request(request).await?["stopReason"].take())
     }
 
     /// Sends a prompt, and cancels it once the latest update contains `what`.
-    pub(crate) async fn cancel(&self, session: &str, text: &str, what: &str) -> Result<Value> {
-        let mut news = self.handler.news.subscribe();
+    pub(crate) async fn prompt_and_cancel(
+        &self,
+        session: &str,
+        text: &str,
+        what: &str,
+    ) -> Result<Value> {
+        let mut news = self.handler.changed.subscribe();
         let cancel = async {
-            let last = || self.of(session).items.last().map(Value::to_string);
+            let last = || self.history(session).items.last().map(Value::to_string);
             while last().is_none_or(|last| !last.contains(what)) {
                 news.changed().await.expect("the sender lives");
             }
@@ -194,12 +199,12 @@ impl Client {
     }
 
     /// Returns the sessions of a folder, page by page.
-    pub(crate) async fn pages(&self, folder: &Path) -> Result<Vec<Vec<Value>>> {
+    pub(crate) async fn list_pages(&self, folder: &Path) -> Result<Vec<Vec<Value>>> {
         let mut pages = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
             let request = ListSessionsRequest::new().cwd(folder.to_owned());
-            let mut page = self.ask(request.cursor(cursor)).await?;
+            let mut page = self.request(request.cursor(cursor)).await?;
             let sessions = page["sessions"].as_array_mut().expect("a list");
             pages.push(std::mem::take(sessions));
             match page["nextCursor"].as_str() {
@@ -211,7 +216,7 @@ impl Client {
 }
 
 /// Returns the error code of a failed request.
-pub(crate) fn code(answer: Result<Value>) -> Value {
+pub(crate) fn error_code(answer: Result<Value>) -> Value {
     match answer {
         Ok(value) => json!(format!("no error: {value}")),
         Err(error) => json!(i32::from(error.code)),

@@ -14,7 +14,7 @@ pub(crate) struct History {
     /// Reported statuses of each call, in order.
     pub(crate) statuses: Vec<Vec<Value>>,
     call_ids: Vec<Value>,
-    newest: BTreeMap<String, Value>,
+    latest_updates: BTreeMap<String, Value>,
 }
 
 impl History {
@@ -25,13 +25,13 @@ impl History {
 
     pub(crate) fn apply_update(&mut self, update: &Value) {
         let kind = update["sessionUpdate"].as_str().expect("a kind");
-        self.newest.insert(kind.to_owned(), update.clone());
+        self.latest_updates.insert(kind.to_owned(), update.clone());
         match kind {
-            "user_message_chunk" => self.text("user", update),
-            "agent_message_chunk" => self.text("agent", update),
-            "agent_thought_chunk" => self.text("thought", update),
-            "tool_call" => self.call(update, Some("pending")),
-            "tool_call_update" => self.call(update, None),
+            "user_message_chunk" => self.append_text("user", update),
+            "agent_message_chunk" => self.append_text("agent", update),
+            "agent_thought_chunk" => self.append_text("thought", update),
+            "tool_call" => self.update_call(update, Some("pending")),
+            "tool_call_update" => self.update_call(update, None),
             _ => {}
         }
     }
@@ -41,7 +41,7 @@ impl History {
         self.items.push(item);
     }
 
-    fn text(&mut self, speaker: &str, update: &Value) {
+    fn append_text(&mut self, speaker: &str, update: &Value) {
         let id = &update["messageId"];
         let text = update["content"]["text"].as_str().expect("a text");
         let goes_on = self.ids.last() == Some(id);
@@ -53,7 +53,7 @@ impl History {
     }
 
     /// Records a call; a call announced without a status gets `announced`.
-    fn call(&mut self, update: &Value, announced: Option<&str>) {
+    fn update_call(&mut self, update: &Value, announced: Option<&str>) {
         let id = &update["toolCallId"];
         if !self.call_ids.contains(id) {
             self.push(id.clone(), json!({ "call": {} }));
@@ -81,12 +81,12 @@ impl History {
     }
 
     /// Returns the newest update of a kind, or null.
-    pub(crate) fn newest(&self, kind: &str) -> &Value {
-        self.newest.get(kind).unwrap_or(&Value::Null)
+    pub(crate) fn latest_update(&self, kind: &str) -> &Value {
+        self.latest_updates.get(kind).unwrap_or(&Value::Null)
     }
 
     pub(crate) fn plan(&self) -> Value {
-        self.newest("plan")["entries"].clone()
+        self.latest_update("plan")["entries"].clone()
     }
 }
 

@@ -16,14 +16,14 @@ fn conformance_path(file: &str) -> PathBuf {
     folder.join(file).canonicalize().expect("the file")
 }
 
-fn expected() -> Value {
+fn expected_report() -> Value {
     let text = fs::read_to_string(conformance_path("clients/whole-session.json")).expect("a text");
     serde_json::from_str(&text).expect("JSON")
 }
 
 /// Runs the whole session and returns its record, with paths replaced by names. `before` is a command prefix
 /// for the agent, or empty.
-async fn tell(before: &[&str]) -> Value {
+async fn session_report(before: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().canonicalize().expect("its path");
     let scenario = conformance_path("scenarios/whole-session.json");
@@ -41,7 +41,7 @@ async fn tell(before: &[&str]) -> Value {
 // proves: ACP-42, ACP-46
 #[tokio::test]
 async fn whole_session_matches_expected_report() {
-    let (tale, expected) = (tell(&[]).await, expected());
+    let (tale, expected) = (session_report(&[]).await, expected_report());
     for (part, what) in expected.as_object().expect("parts") {
         assert_eq!(tale[part], *what, "{part}");
     }
@@ -53,7 +53,7 @@ async fn whole_session_matches_expected_report() {
 async fn missing_updates_are_detected() {
     let forgetful = conformance_path("clients/forgetful.sh");
     let forgetful = forgetful.to_str().expect("UTF-8");
-    let expected = expected();
+    let expected = expected_report();
     let parts = expected.as_object().expect("parts");
     for (forgotten, missed) in [
         (
@@ -66,7 +66,7 @@ async fn missing_updates_are_detected() {
         ),
         (r#""sessionUpdate":"config_option_update""#, vec!["edited"]),
     ] {
-        let tale = tell(&[forgetful, forgotten]).await;
+        let tale = session_report(&[forgetful, forgotten]).await;
         let differ = parts.keys().filter(|part| tale[*part] != parts[*part]);
         let mut differ: Vec<&String> = differ.collect();
         differ.sort();

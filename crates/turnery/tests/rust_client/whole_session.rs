@@ -1,7 +1,7 @@
 //! Plays a whole session and records it in the format of `conformance/clients/whole-session.json`.
 
 use crate::{
-    client::{Client, code, with_client},
+    client::{Client, error_code, with_client},
     history::{History, current_options},
 };
 use agent_client_protocol::{
@@ -64,7 +64,7 @@ impl WholeSession {
         self.report.insert(part.to_owned(), what);
     }
 
-    fn files(&self) -> BTreeMap<String, String> {
+    fn project_files(&self) -> BTreeMap<String, String> {
         let files = fs::read_dir(&self.project).expect("the project");
         let read = files.map(|file| {
             let file = file.expect("a file");
@@ -77,7 +77,7 @@ impl WholeSession {
     /// Plays the first process: prompts, permissions, settings, cancels.
     async fn run_first_process(&mut self, client: &Client) -> Result<(String, History)> {
         let hello = client
-            .ask(InitializeRequest::new(ProtocolVersion::V1))
+            .request(InitializeRequest::new(ProtocolVersion::V1))
             .await?;
         let can = &hello["agentCapabilities"];
         let mut used = vec!["close", "delete", "fork", "list", "resume"];
@@ -92,7 +92,7 @@ impl WholeSession {
             }),
         );
         let made = client
-            .ask(NewSessionRequest::new(self.project.clone()))
+            .request(NewSessionRequest::new(self.project.clone()))
             .await?;
         let mode = &made["modes"]["currentModeId"];
         self.record(
@@ -101,53 +101,53 @@ impl WholeSession {
         );
         let id = session_id_of(&made);
 
-        client.seen().answers = ["allow_once", "reject_once", "allow_once"].into();
+        client.log().permission_answers = ["allow_once", "reject_once", "allow_once"].into();
         let stop = client.prompt(&id, "Greet the world").await?;
-        let history = client.of(&id);
-        let usage = history.newest("usage_update");
+        let history = client.history(&id);
+        let usage = history.latest_update("usage_update");
         let greeted = json!({
             "stop": stop,
-            "asked": client.seen().asked,
+            "asked": client.log().permissions,
             "statuses": history.statuses,
-            "files": self.files(),
+            "files": self.project_files(),
             "plan": history.plan(),
             "usage": {"used": usage["used"], "size": usage["size"]},
         });
         self.record("greeted", greeted);
 
-        let set = |mode: &'static str| client.ask(SetSessionModeRequest::new(id.clone(), mode));
-        let none = code(set("none").await);
+        let set = |mode: &'static str| client.request(SetSessionModeRequest::new(id.clone(), mode));
+        let none = error_code(set("none").await);
         set("edit").await?;
-        let options = current_options(client.of(&id).newest("config_option_update"));
+        let options = current_options(client.history(&id).latest_update("config_option_update"));
         let edited = json!({
             "error of a mode that is none": none,
             "told": options,
             "stop": client.prompt(&id, "Change it again").await?,
-            "files": self.files(),
-            "plan": client.of(&id).plan(),
+            "files": self.project_files(),
+            "plan": client.history(&id).plan(),
         });
         self.record("edited", edited);
-        self.set(client, &id).await?;
+        self.change_options(client, &id).await?;
 
-        let talks = client.cancel(&id, "Wait for me", "thinking about it");
+        let talks = client.prompt_and_cancel(&id, "Wait for me", "thinking about it");
         let talks = talks.await?;
-        let runs = client.cancel(&id, "Run something long", "begun\\n");
+        let runs = client.prompt_and_cancel(&id, "Run something long", "begun\\n");
         let runs = runs.await?;
-        let asked = client.seen().asked.len();
+        let asked = client.log().permissions.len();
         self.record(
             "cancelled",
             json!({"while it talks": talks, "while a tool runs": runs, "asked in all": asked}),
         );
-        let history = client.of(&id);
+        let history = client.history(&id);
         self.record("live", json!(history.items));
         Ok((id, history))
     }
 
     /// Changes thinking, mode and model, and resets the model.
-    async fn set(&mut self, client: &Client, id: &str) -> Result<()> {
+    async fn change_options(&mut self, client: &Client, id: &str) -> Result<()> {
         let set = |option: &'static str, value: &str| {
             let id = id.to_owned();
-            client.ask(SetSessionConfigOptionRequest::new(id, option, value))
+            client.request(SetSessionConfigOptionRequest::new(id, option, value))
         };
         let mut answers = Vec::new();
         for (option, value) in [("thinking", "high"), ("mode", "auto"), ("model", "offline")] {
@@ -163,7 +163,7 @@ impl WholeSession {
         let stop = client.prompt(id, "show greeting.txt").await?;
         let set = json!({
             "answers": answers.iter().map(current_options).collect::<Vec<_>>(),
-            "mode told": client.of(id).newest("current_mode_update")["currentModeId"],
+            "mode told": client.history(id).latest_update("current_mode_update")["currentModeId"],
             "models": models,
             "stop of the other model": stop,
             "back": current_options(&set("model", &self.model).await?),
@@ -180,9 +180,9 @@ impl WholeSession {
         before: &History,
     ) -> Result<()> {
         client
-            .ask(InitializeRequest::new(ProtocolVersion::V1))
+            .request(InitializeRequest::new(ProtocolVersion::V1))
             .await?;
-        let listed = client.pages(&self.project).await?.concat();
+        let listed = client.list_pages(&self.project).await?.concat();
         let ids: Vec<String> = listed.iter().map(session_id_of).collect();
         assert_eq!(ids, [id]);
         let listed = listed
@@ -191,8 +191,8 @@ impl WholeSession {
         self.record("listed", listed.collect());
 
         let load = LoadSessionRequest::new(id.to_owned(), self.project.clone());
-        let answer = client.ask(load).await?;
-        let history = client.of(id);
+        let answer = client.request(load).await?;
+        let history = client.history(id);
         let same = history.items == before.items;
         let loaded = json!({
             "history": if same { json!("as live") } else { json!(history.items) },
@@ -201,7 +201,7 @@ impl WholeSession {
             "options": current_options(&answer),
             "ids are those of before": history.agent_item_ids() == before.agent_item_ids(),
             "stop": client.prompt(id, "What did you do?").await?,
-            "answer": client.of(id).items.last(),
+            "answer": client.history(id).items.last(),
         });
         self.record("loaded", loaded);
         Ok(())
@@ -215,15 +215,17 @@ impl WholeSession {
         before: &History,
     ) -> Result<String> {
         let request = ForkSessionRequest::new(id.to_owned(), self.project.clone());
-        let fork = session_id_of(&client.ask(request).await?);
+        let fork = session_id_of(&client.request(request).await?);
         assert_ne!(fork, id);
-        let broken = code(client.prompt(&fork, "Break down").await);
-        client.ask(CloseSessionRequest::new(fork.clone())).await?;
-        let closed = code(client.prompt(&fork, "Hello?").await);
+        let broken = error_code(client.prompt(&fork, "Break down").await);
+        client
+            .request(CloseSessionRequest::new(fork.clone()))
+            .await?;
+        let closed = error_code(client.prompt(&fork, "Hello?").await);
         client.forget(&fork);
         let load = LoadSessionRequest::new(fork.clone(), self.project.clone());
-        client.ask(load).await?;
-        let items = client.of(&fork).items;
+        client.request(load).await?;
+        let items = client.history(&fork).items;
         let after = items.strip_prefix(&*before.items).unwrap_or(&items);
         let forked = json!({
             "error of the model": broken,
@@ -232,11 +234,13 @@ impl WholeSession {
         });
         self.record("forked", forked);
 
-        client.ask(CloseSessionRequest::new(id.to_owned())).await?;
+        client
+            .request(CloseSessionRequest::new(id.to_owned()))
+            .await?;
         client.forget(id);
         let resume = ResumeSessionRequest::new(id.to_owned(), self.project.clone());
-        client.ask(resume).await?;
-        let history = client.of(id).items;
+        client.request(resume).await?;
+        let history = client.history(id).items;
         let stop = client.prompt(id, "Do something forbidden").await?;
         self.record("resumed", json!({"history": history, "stop": stop}));
         Ok(fork)
@@ -246,16 +250,16 @@ impl WholeSession {
     async fn list_and_delete(&mut self, client: &Client, id: &str, fork: &str) -> Result<()> {
         for _ in 0..101 {
             client
-                .ask(NewSessionRequest::new(self.crowded_folder.clone()))
+                .request(NewSessionRequest::new(self.crowded_folder.clone()))
                 .await?;
         }
-        let pages = client.pages(&self.crowded_folder).await?;
+        let pages = client.list_pages(&self.crowded_folder).await?;
         let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
         let different: BTreeSet<String> = pages.concat().iter().map(session_id_of).collect();
         let pages = json!({"sizes": sizes, "sessions": different.len()});
         self.record("pages", pages);
 
-        let listed = client.pages(&self.project).await?.concat();
+        let listed = client.list_pages(&self.project).await?.concat();
         let names = listed.iter().map(|it| match session_id_of(it) {
             it if it == id => "session",
             it if it == fork => "fork",
@@ -263,16 +267,20 @@ impl WholeSession {
         });
         let before: BTreeSet<&str> = names.collect();
         client
-            .ask(DeleteSessionRequest::new(fork.to_owned()))
+            .request(DeleteSessionRequest::new(fork.to_owned()))
             .await?;
-        client.ask(CloseSessionRequest::new(id.to_owned())).await?;
-        client.ask(DeleteSessionRequest::new(id.to_owned())).await?;
-        let after = client.pages(&self.project).await?.concat();
+        client
+            .request(CloseSessionRequest::new(id.to_owned()))
+            .await?;
+        client
+            .request(DeleteSessionRequest::new(id.to_owned()))
+            .await?;
+        let after = client.list_pages(&self.project).await?.concat();
         let load = LoadSessionRequest::new(id.to_owned(), self.project.clone());
         let deleted = json!({
             "before": before,
             "after": after,
-            "error of a load": code(client.ask(load).await),
+            "error of a load": error_code(client.request(load).await),
         });
         self.record("deleted", deleted);
         Ok(())

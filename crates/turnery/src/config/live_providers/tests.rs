@@ -36,10 +36,10 @@ fn well_known(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfi
 fn stored_key_applies_until_it_is_removed() {
     for may_watch in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let keys = KeyFile::at(folder.path().join("keys.json"));
+        let keys = KeyFile::new(folder.path().join("keys.json"));
         let configured = well_known(&[]);
         let live_providers = eager(configured, keys.clone(), may_watch);
-        assert_eq!(live_providers.usual_model().to_string(), "offline");
+        assert_eq!(live_providers.default_model().to_string(), "offline");
         let openai = "https://api.openai.com/v1";
         let write = |key: &str| {
             let one = [("openai".to_owned(), kept(key, openai))];
@@ -47,12 +47,12 @@ fn stored_key_applies_until_it_is_removed() {
         };
         write("sk-1");
         assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-1"));
-        assert_eq!(live_providers.usual_model().to_string(), "openai/gpt-5.1");
+        assert_eq!(live_providers.default_model().to_string(), "openai/gpt-5.1");
         write("sk-2");
         assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-2"));
         keys.write(&StoredKeys::new()).unwrap();
         assert_eq!(find(&live_providers, "openai").0, None);
-        assert_eq!(live_providers.usual_model().to_string(), "offline");
+        assert_eq!(live_providers.default_model().to_string(), "offline");
     }
 }
 
@@ -76,7 +76,7 @@ fn unchanged_file_is_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("place");
     std::fs::create_dir(&place).unwrap();
-    let keys = KeyFile::at(place.join("keys.json"));
+    let keys = KeyFile::new(place.join("keys.json"));
     let live_providers = eager(well_known(&[]), keys, true);
     assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
     std::fs::write(place.join("keys.json"), "{}").unwrap();
@@ -105,7 +105,7 @@ fn change_through_other_link_is_noticed() {
     );
     let linked = other.path().join("linked.json");
     fs::write(&path, "{}").unwrap();
-    let live_providers = eager(well_known(&[]), KeyFile::at(path.clone()), true);
+    let live_providers = eager(well_known(&[]), KeyFile::new(path.clone()), true);
     assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
     fs::hard_link(&path, &linked).unwrap();
     assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
@@ -141,7 +141,7 @@ fn key_stored_during_read_reaches_waiters() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     make_pipe(&path);
-    let keys = KeyFile::at(path.clone());
+    let keys = KeyFile::new(path.clone());
     let live_providers = eager(well_known(&[]), keys.clone(), false);
     live_providers.look_ahead();
     // Opens as soon as the reader has.
@@ -161,11 +161,11 @@ fn hanging_key_file_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     make_pipe(&path);
-    let mut live_providers = LiveProviders::new(well_known(&[]), Some(KeyFile::at(path.clone())));
+    let mut live_providers = LiveProviders::new(well_known(&[]), Some(KeyFile::new(path.clone())));
     live_providers.first_timeout = Duration::from_millis(20);
     live_providers.read_timeout = Duration::ZERO;
     for _ in 0..3 {
-        assert_eq!(live_providers.usual_model().to_string(), "offline");
+        assert_eq!(live_providers.default_model().to_string(), "offline");
     }
     // Lets a blocked reader reach the end of the pipe.
     drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
@@ -217,9 +217,9 @@ fn environment_key_wins_and_key_stays_with_its_address() {
 #[test]
 fn logged_in_provider_is_default_without_other_keys() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = KeyFile::at(folder.path().join("keys.json"));
+    let keys = KeyFile::new(folder.path().join("keys.json"));
     let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
     keys.write(&StoredKeys::from(one)).unwrap();
     let live_providers = LiveProviders::new(well_known(&[]), Some(keys));
-    assert_eq!(live_providers.usual_model().to_string(), "desk/m");
+    assert_eq!(live_providers.default_model().to_string(), "desk/m");
 }

@@ -3,19 +3,19 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 /// Contents of the form.
-pub(super) struct Form<'a> {
+pub(super) struct KeyForm<'a> {
     pub(super) provider: &'a str,
     /// Address that the key is sent to.
     pub(super) address: &'a str,
     /// True if the address is reached without encryption.
-    pub(super) is_open: bool,
+    pub(super) is_unencrypted: bool,
     /// File that the key is stored in.
     pub(super) file: &'a str,
     /// Reason why the last key was rejected.
-    pub(super) why: Option<&'a str>,
+    pub(super) error: Option<&'a str>,
 }
 
-pub(super) fn form(form: &Form<'_>) -> String {
+pub(super) fn render_form(form: &KeyForm<'_>) -> String {
     let provider = escape(form.provider);
     let mut body = format!(
         "<p>The key goes to {} and nowhere else, and is kept in {}, for you alone to read. It is shown \
@@ -23,10 +23,10 @@ pub(super) fn form(form: &Form<'_>) -> String {
         escape(form.address),
         escape(form.file)
     );
-    if form.is_open {
+    if form.is_unencrypted {
         body.push_str("<p>The way there is not encrypted: others on it can read the key.</p>\n");
     }
-    if let Some(why) = form.why {
+    if let Some(why) = form.error {
         let _ = writeln!(
             body,
             "<p role=\"alert\"><strong>{}</strong></p>",
@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn values_are_escaped() {
-        let text = form(&Form {
+        let text = render_form(&KeyForm {
             provider: "a<b>",
             address: "http://h/\"onload=\"x",
-            is_open: true,
+            is_unencrypted: true,
             file: "/home/o'hara/&/keys.json",
-            why: Some("<script>alert(1)</script>"),
+            error: Some("<script>alert(1)</script>"),
         });
         for there in [
             "a&lt;b&gt;",

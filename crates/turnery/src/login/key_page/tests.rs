@@ -12,7 +12,7 @@ fn open_page() -> KeyPage {
         key_hint: "DESK_KEY".to_owned(),
         models: Vec::new(),
     };
-    let keys = KeyFile::at("/nonexistent/keys.json".into());
+    let keys = KeyFile::new("/nonexistent/keys.json".into());
     let live_providers = Arc::new(LiveProviders::new(vec![provider], None));
     assert!(open(&live_providers, &keys, "other").is_err());
     open(&live_providers, &keys, "desk").unwrap()
