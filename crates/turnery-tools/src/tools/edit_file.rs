@@ -21,7 +21,9 @@ mod indent;
 mod matching;
 mod nearest_text;
 
-use matching::{MAX_COUNTED_MATCHES, MatchError, Replacement, apply_replacements, find_replacements};
+use matching::{
+    MAX_COUNTED_MATCHES, MatchError, Replacement, apply_replacements, find_replacements,
+};
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -189,9 +191,10 @@ fn apply_edit(text: &str, args: &EditFileArgs, shown: &str) -> Result<(String, u
                 "old_text is not in {shown}. {}",
                 nearest_text::not_found_hint(&unified.text, &old)
             )),
-            MatchError::Ambiguous { count: places, lines } => {
-                execution_error(ambiguous_message(places, &lines, shown))
-            }
+            MatchError::Ambiguous {
+                count: places,
+                lines,
+            } => execution_error(ambiguous_message(places, &lines, shown)),
         })?;
     let in_file: Vec<Replacement> = found
         .into_iter()

@@ -6,7 +6,7 @@ use crate::{
     suggestions::no_such_file,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::{PathGlob, HiddenFilter, run_blocking, walk},
+    walk::{HiddenFilter, PathGlob, run_blocking, walk},
     workspace::Workspace,
 };
 use schemars::JsonSchema;
@@ -69,7 +69,11 @@ impl TypedTool for FindFiles {
     }
 
     fn describe(&self, args: &FindFilesArgs, workspace: &Workspace) -> CallDetail {
-        call_detail(args, workspace.absolute(&args.split_folder_and_glob().0), workspace)
+        call_detail(
+            args,
+            workspace.absolute(&args.split_folder_and_glob().0),
+            workspace,
+        )
     }
 
     async fn prepare(&self, args: FindFilesArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {

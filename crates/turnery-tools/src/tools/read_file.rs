@@ -4,7 +4,7 @@ use crate::{
     access::Access,
     call_errors::{execution_error, invalid},
     suggestions::no_such_file,
-    text::{truncate_line, format_size},
+    text::{format_size, truncate_line},
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
     walk::run_blocking,

@@ -6,7 +6,7 @@ use crate::{
     suggestions::no_such_file,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::{PathGlob, HiddenFilter, run_blocking, walk},
+    walk::{HiddenFilter, PathGlob, run_blocking, walk},
     workspace::{Workspace, disk},
 };
 use grep_matcher::LineTerminator;
@@ -26,7 +26,7 @@ use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
 
 mod results;
 
-use results::{SearchResults, FileSink};
+use results::{FileSink, SearchResults};
 
 const DEFAULT_RESULTS: u32 = 100;
 const MAX_RESULTS: u32 = 1_000;

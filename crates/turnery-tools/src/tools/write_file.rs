@@ -123,7 +123,9 @@ impl<'a> FileChange<'a> {
         };
         // A model that rewrites a file with Windows line endings does not mean to change every line.
         let new = match &old {
-            Some(old) if !args.content.contains('\r') => NormalisedText::new(old).apply_line_endings(&args.content),
+            Some(old) if !args.content.contains('\r') => {
+                NormalisedText::new(old).apply_line_endings(&args.content)
+            }
             Some(_) | None => Cow::Borrowed(&*args.content),
         };
         Ok(Self { path, old, new })

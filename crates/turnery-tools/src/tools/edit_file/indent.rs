@@ -21,7 +21,9 @@ enum IndentChange {
 
 impl Reindenter {
     /// Learns from pairs of the model's line and the file's. Returns `None` if they contradict each other.
-    pub(super) fn from_line_pairs<'a>(lines: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+    pub(super) fn from_line_pairs<'a>(
+        lines: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Option<Self> {
         let mut known_indents = BTreeMap::new();
         for (old, line) in lines {
             if old.trim().is_empty() {
@@ -67,7 +69,10 @@ impl Reindenter {
 
     /// Returns the text with the file's indentation. Lines of only white space stay unchanged.
     pub(super) fn apply(&self, text: &str) -> String {
-        let lines: Vec<String> = text.split('\n').map(|line| self.reindent_line(line)).collect();
+        let lines: Vec<String> = text
+            .split('\n')
+            .map(|line| self.reindent_line(line))
+            .collect();
         lines.join("\n")
     }
 

@@ -86,7 +86,10 @@ fn find_exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
     let range = |start| start..start + old.len();
     match all {
         true => text.match_indices(old).map(|(at, _)| range(at)).collect(),
-        false => match_starts(text, old).take(MAX_COUNTED_MATCHES).map(range).collect(),
+        false => match_starts(text, old)
+            .take(MAX_COUNTED_MATCHES)
+            .map(range)
+            .collect(),
     }
 }
 
