@@ -1,5 +1,6 @@
 //! Unit tests of v2 that need no connection.
 
+mod call_terminal;
 mod diff;
 mod encoder;
 #[path = "../../tests/wire/harness/fold_v2.rs"]
