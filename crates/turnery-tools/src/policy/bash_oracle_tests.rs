@@ -5,6 +5,7 @@ use super::{Judgement, Mode, Policy};
 use crate::{Access, Workspace};
 use proptest::prelude::*;
 use std::{
+    io::Read as _,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Child, Command, Stdio},
@@ -68,6 +69,36 @@ pub(super) fn run_bash(root: &Path, line: &str) {
     reap(child, line);
 }
 
+/// The timeout ends bash, and the end of bash ends what it left behind. All processes of a line hold its output open.
+#[test]
+fn reaped_line_leaves_no_process() {
+    for (line, is_late) in [
+        ("sleep 3000 & sleep 3000", true),
+        ("while :; do :; done", true),
+        ("sleep 3000 &", false),
+        ("(trap '' HUP TERM; sleep 3000; sleep 3000) &", false),
+    ] {
+        let (mut output, writer) = std::io::pipe().unwrap();
+        let child = Command::new("/bin/bash")
+            .args(["-c", line])
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let timeout = Duration::from_secs(if is_late { 1 } else { 120 });
+        let reaped = std::panic::catch_unwind(|| reap_within(timeout, child, line));
+        assert_eq!(reaped.is_err(), is_late, "{line}");
+        let (sender, ended) = mpsc::channel();
+        std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new()).is_ok()));
+        assert_eq!(
+            ended.recv_timeout(Duration::from_secs(120)),
+            Ok(true),
+            "{line}"
+        );
+    }
+}
+
 /// Returns true if a real bash runs one of the marked programs.
 fn leaves_mark(root: &Path, line: &str) -> bool {
     run_bash(root, line);
@@ -80,14 +111,18 @@ fn leaves_mark(root: &Path, line: &str) -> bool {
 }
 
 /// Waits for bash, for at most `BASH_TIMEOUT`, and kills what is left of its process group.
-pub(super) fn reap(mut child: Child, line: &str) {
+pub(super) fn reap(child: Child, line: &str) {
+    reap_within(BASH_TIMEOUT, child, line);
+}
+
+fn reap_within(timeout: Duration, mut child: Child, line: &str) {
     let group = rustix::process::Pid::from_child(&child);
     let kill = move || {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     };
     let (ended, has_ended) = mpsc::sync_channel::<()>(1);
     let guard = std::thread::spawn(move || {
-        let is_late = has_ended.recv_timeout(BASH_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_late = has_ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout);
         if is_late {
             kill();
         }

@@ -55,6 +55,50 @@ async fn refused_command_suggests_outside_sandbox() {
     }
 }
 
+/// The hint that follows when a command that may write was refused.
+const HINT: &str = "sandbox: this may have failed because the command was confined: it could write only to the session's folders, temporary folders and caches, and read no keys, and had no network. If it needs more, call again with outside_sandbox and the reason; the user is asked then";
+
+/// The kernel does not report what it refused: the hint follows from the words that the program prints.
+#[tokio::test]
+async fn refused_key_socket_and_signal_suggest_outside_sandbox() {
+    let support = SandboxSupport::detect();
+    let (folder, key) = file_outside_roots();
+    std::fs::write(&key, "s3cret").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let confines = support.is_usable();
+    let confines_signals = confines && support.landlock >= Some(6);
+    for (line, is_confined) in [
+        (format!("cat {}", key.display()), confines),
+        (format!("exec 3<>/dev/tcp/127.0.0.1/{port}"), confines),
+        (format!("kill -0 {}", std::process::id()), confines_signals),
+    ] {
+        for (mode, is_refused) in [
+            (SandboxMode::Off, false),
+            (SandboxMode::Workspace, is_confined),
+        ] {
+            let settings = SandboxSettings {
+                private: vec![folder.path().canonicalize().unwrap()],
+                ..settings(mode)
+            };
+            let mut trial = ShellFixture::new();
+            let workspace = Workspace::clone(&trial.cx.workspace).confined(settings);
+            trial.cx.workspace = Arc::new(workspace);
+            // A line that only read would be confined more.
+            let command = format!("touch a && {line}");
+            let (envelope, _) = trial.run(json!({ "command": command })).await;
+            let said = envelope_text(&envelope);
+            let end = format!("\nexit code: 1\n{HINT}");
+            assert_eq!(said.ends_with(&end), is_refused, "{mode:?} {line}: {said}");
+            assert_eq!(
+                said.ends_with("exit code: 0"),
+                !is_refused,
+                "{line}: {said}"
+            );
+        }
+    }
+}
+
 /// `mktemp`, `sort` and long here-documents need a folder for temporary files.
 #[tokio::test]
 async fn confined_command_has_temporary_folder() {
