@@ -68,16 +68,14 @@ impl Model for OfflineModel {
         Box::pin(async move {
             let content = respond(&request);
             let (stop, delta) = match &content {
-                Content::ToolCall(ToolCall { name, args, .. }) => {
-                    let (name, fragment) = (name.clone(), args.to_string());
-                    let block = 0;
-                    let delta = ModelDelta::ToolCallArgs {
-                        block,
-                        name,
-                        fragment,
-                    };
-                    (ModelStop::ToolUse, delta)
-                }
+                Content::ToolCall(call) => (
+                    ModelStop::ToolUse,
+                    ModelDelta::ToolCallArgs {
+                        block: 0,
+                        name: call.name.clone(),
+                        fragment: call.args.to_string(),
+                    },
+                ),
                 other => {
                     let text = other.as_text().unwrap_or_default().to_owned();
                     (ModelStop::EndTurn, ModelDelta::Text { block: 0, text })

@@ -48,7 +48,12 @@ impl Operands<'_> {
                 let first = line("first");
                 search::show(path, first.unwrap_or(1), line("last").or(first), cx)
             }
-            "replace" => edit::replace(self.old_text()?, self.new_text()?, self.file()?, cx),
+            "replace" => edit::replace(
+                self.literal("text")?,
+                self.literal("new")?,
+                self.file()?,
+                cx,
+            ),
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
             "run" => run::run_command(self.operand("text")?, cx),
             "tests" => run::run_tests(cx),
@@ -62,10 +67,9 @@ impl Operands<'_> {
     fn name(&self) -> Option<&str> {
         let (raw, name) = (self.raw_operand("name")?, self.operand("name")?);
         let is_code = pattern!(r"[_:(!$#\p{Lu}]").is_match(name) || name.len() < raw.len();
-        let is_sure = self.raw_operand("sure").is_some();
-        let is_meant = is_code || is_sure || self.raw_operand("kind").is_some();
-        let is_defined = pattern!(r"(?i)^(?:defined|declared)$")
-            .is_match(self.raw_operand("sure").unwrap_or_default());
+        let sure = self.raw_operand("sure");
+        let is_meant = is_code || sure.is_some() || self.raw_operand("kind").is_some();
+        let is_defined = pattern!(r"(?i)^(?:defined|declared)$").is_match(sure.unwrap_or_default());
         let is_file = is_file_name(name) && !is_defined;
         let name = name.trim_end_matches("()").trim_end_matches('!');
         let form = pattern!(r"^[\w$]{1,80}(?:(?:::|\.|#)[\w$]{1,80})*$");
@@ -77,15 +81,7 @@ impl Operands<'_> {
             .filter(|text| !is_placeholder_word(text))
     }
 
-    /// Returns the text to replace: in quotes, or a word that does not name a character.
-    fn old_text(&self) -> Option<&str> {
-        self.literal("text")
-    }
-
-    fn new_text(&self) -> Option<&str> {
-        self.literal("new")
-    }
-
+    /// Returns a text to replace, or its replacement: in quotes, or a word that does not name a character.
     fn literal(&self, name: &str) -> Option<&str> {
         let (raw, text) = (self.raw_operand(name)?, self.operand(name)?);
         let is_word = pattern!(r"(?i)^(?:tabs?|spaces?|blanks?|commas?|newlines?|quotes?|semicolons?|nothing|yours?|mine|another|one|two)$").is_match(raw);

@@ -79,10 +79,8 @@ impl CommandContext {
 
     /// Like [`call`](Self::call), but a tool error ends the command with its message.
     pub(super) fn call_or_stop(&mut self, tool: &'static str, args: Value) -> CommandResult {
-        match self.call(tool, args)? {
-            Ok(text) => Ok(text),
-            Err(error) => stop_with(format!("I stopped: {}", error.trim())),
-        }
+        let result = self.call(tool, args)?;
+        result.or_else(|error| stop_with(format!("I stopped: {}", error.trim())))
     }
 
     /// Runs a shell command; returns its output and exit code. A command that does not complete ends the

@@ -31,15 +31,12 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut CommandContext)
     let (mut places, mut diff) = (0, String::new());
     for (done, file) in files.iter().enumerate() {
         let args = json!({"path": file, "old_text": old, "new_text": new, "replace_all": true});
-        let edited = match cx.call("edit_file", args)? {
-            Ok(edited) => edited,
-            Err(error) => {
-                let changed = list(files[..done].iter().cloned(), MAX_FILES);
-                return stop_with(format!(
-                    "Stopped at {file}: {error}\nChanged before: {done}\n{changed}"
-                ));
-            }
-        };
+        let edited = cx.call("edit_file", args)?.or_else(|error| {
+            let changed = list(files[..done].iter().cloned(), MAX_FILES);
+            stop_with(format!(
+                "Stopped at {file}: {error}\nChanged before: {done}\n{changed}"
+            ))
+        })?;
         let (head, hunks) = edited.split_once('\n').unwrap_or((&edited, ""));
         let number = pattern!(r" in (\d+) places:$").captures(head);
         places += number.and_then(|parts| parts[1].parse().ok()).unwrap_or(1);
@@ -54,21 +51,15 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut CommandContext)
     ))
 }
 
-/// A hunk as a tool call.
-struct Hunk {
-    path: String,
-    tool: &'static str,
-    args: Value,
-}
+/// A hunk as a tool call: the path, the tool and its arguments.
+type Hunk = (String, &'static str, Value);
 
 /// Applies a unified diff, hunk by hunk.
 pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
-    let hunks = match parse_diff(diff) {
-        Ok(hunks) => hunks,
-        Err(why) => return stop_with(format!("Nothing was changed: {why}. Try `git apply`.")),
-    };
+    let refused = |why| stop_with(format!("Nothing was changed: {why}. Try `git apply`."));
+    let hunks = parse_diff(diff).or_else(refused)?;
     let all = count(hunks.len(), "hunk");
-    for (done, Hunk { path, tool, args }) in hunks.iter().enumerate() {
+    for (done, (path, tool, args)) in hunks.iter().enumerate() {
         let stopped = format!("Applied {done} of {all}, then stopped at {path}:");
         if *tool == "write_file" && cx.call("read_file", json!({ "path": path }))?.is_ok() {
             return stop_with(format!("{stopped} the file to be made is there already."));
@@ -77,7 +68,7 @@ pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
             return stop_with(format!("{stopped} {error}"));
         }
     }
-    let paths = hunks.into_iter().map(|hunk| hunk.path);
+    let paths = hunks.into_iter().map(|(path, ..)| path);
     Ok(format!("Applied {all}:\n{}", list(paths, MAX_HUNKS)))
 }
 
@@ -94,9 +85,9 @@ fn parse_diff(diff: &str) -> Result<Vec<Hunk>, String> {
             (old, new) = (from, to);
         } else if let Some(parts) = range {
             let size = |at| parts.get(at).map_or(Some(1), |it| it.as_str().parse().ok());
-            let texts = size(1).zip(size(2));
-            let texts = texts.and_then(|(old, new)| read_hunk_texts(&mut lines, old, new));
-            let (before, after) = texts.ok_or(format!("the hunk `{line}` is not whole"))?;
+            let sizes = size(1).zip(size(2));
+            let texts = sizes.and_then(|(old, new)| read_hunk_texts(&mut lines, [old, new]));
+            let [before, after] = texts.ok_or(format!("the hunk `{line}` is not whole"))?;
             hunks.push(build_hunk(old, new, &before, &after)?);
         } else if other.is_match(line) {
             return Err(format!("I cannot carry out `{line}`"));
@@ -108,21 +99,17 @@ fn parse_diff(diff: &str) -> Result<Vec<Hunk>, String> {
     }
 }
 
-/// Returns the old and the new text of a hunk, each line with its line feed.
-fn read_hunk_texts(
-    lines: &mut Peekable<Lines<'_>>,
-    old: usize,
-    new: usize,
-) -> Option<(String, String)> {
-    let (mut left, mut before, mut after) = ([old, new], String::new(), String::new());
+/// Returns the old and the new text of a hunk, each line with its line feed. `left`: lines of each.
+fn read_hunk_texts(lines: &mut Peekable<Lines<'_>>, mut left: [usize; 2]) -> Option<[String; 2]> {
+    let mut texts = [String::new(), String::new()];
     while left != [0, 0] {
         let line = lines.next()?;
         // Editors strip the blank from an empty context line.
         let (mark, text) = line.split_at_checked(1).unwrap_or((" ", ""));
-        for (side, text_of_side, own) in [(0, &mut before, "-"), (1, &mut after, "+")] {
+        for (side, own) in [(0, "-"), (1, "+")] {
             if mark == " " || mark == own {
                 left[side] = left[side].checked_sub(1)?;
-                *text_of_side += &format!("{text}\n");
+                texts[side] += &format!("{text}\n");
             }
         }
         if !matches!(mark, " " | "-" | "+" | "\\") {
@@ -130,9 +117,9 @@ fn read_hunk_texts(
         }
     }
     if lines.next_if(|line| line.starts_with('\\')).is_some() {
-        after.pop();
+        texts[1].pop();
     }
-    Some((before, after))
+    Some(texts)
 }
 
 fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String> {
@@ -142,8 +129,8 @@ fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, S
     });
     let path = new.to_owned();
     if old == "/dev/null" && new != old {
-        let (tool, args) = ("write_file", json!({"path": new, "content": after}));
-        return Ok(Hunk { path, tool, args });
+        let args = json!({"path": new, "content": after});
+        return Ok((path, "write_file", args));
     }
     if old != new || old.is_empty() || old == "/dev/null" {
         return Err(format!("it removes or moves {old}"));
@@ -155,6 +142,5 @@ fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, S
     let cut = before.len() - usize::from(!after.is_empty());
     let after = after.strip_suffix('\n').unwrap_or(after);
     let args = json!({"path": new, "old_text": &before[..cut], "new_text": after});
-    let tool = "edit_file";
-    Ok(Hunk { path, tool, args })
+    Ok((path, "edit_file", args))
 }

@@ -18,17 +18,12 @@ const MAX_LINES: usize = 10;
 pub(super) fn parse_failures(output: &str) -> (Vec<String>, String) {
     let (mut failures, mut counts, mut left) = (Vec::<String>::new(), String::new(), 0);
     for line in output.lines() {
-        let (is_count, is_other) = (
-            pattern!(COUNT).is_match(line),
-            pattern!(OTHER).is_match(line),
-        );
-        if is_count || is_other {
+        let is_count = pattern!(COUNT).is_match(line);
+        if is_count {
+            counts += &format!("{line}\n");
+        }
+        if is_count || pattern!(OTHER).is_match(line) {
             left = 0;
-            counts += &if is_count {
-                format!("{line}\n")
-            } else {
-                String::new()
-            };
         } else if let Some(failure) = failures.last_mut().filter(|_| left > 0)
             && (failure.starts_with("----") || pattern!(DETAIL).is_match(line))
         {

@@ -83,20 +83,18 @@ pub(super) fn summarize_changes(cx: &mut CommandContext) -> CommandResult {
         return Ok(format!("Nothing is uncommitted (branch: {branch})."));
     }
     let diff = run_git(DIFF_COMMAND, cx)?;
-    let totals = diff
-        .lines()
-        .find(|it| it.starts_with(' ') && it.contains(" changed, "));
-    let totals = totals.unwrap_or("no tracked file changed");
+    let is_total = |line: &&str| line.starts_with(' ') && line.contains(" changed, ");
+    let totals = (diff.lines().find(is_total)).unwrap_or("no tracked file changed");
     let new = entries.lines().filter(|it| it.starts_with("??")).count();
-    let least = if is_truncated(&entries) {
-        "at least "
-    } else {
-        ""
+    let least = match is_truncated(&entries) {
+        true => "at least ",
+        false => "",
     };
     let (totals, status, lines) = (totals.trim(), code_block(&entries), code_block(&diff));
-    let new = format!("untracked files or folders: {least}{new}");
-    let head = format!("Uncommitted (branch: {branch}): {totals}; {new}.");
-    Ok(format!("{head}\n{status}{lines}"))
+    let head = format!("Uncommitted (branch: {branch}): {totals}");
+    Ok(format!(
+        "{head}; untracked files or folders: {least}{new}.\n{status}{lines}"
+    ))
 }
 
 /// Returns the output of a git command. A failing command ends the offline command too.

@@ -47,14 +47,19 @@ pub(super) fn lookup(written: &str, cx: &mut CommandContext) -> CommandResult {
     Ok(format!("{text}\n{others}: {count}\n{list}"))
 }
 
+/// Says where `what` was found, with at most `most` lines.
+fn describe_hits(found: &SearchHits, what: &str, verb: &str, most: usize) -> CommandResult {
+    if found.has_no_match() {
+        return Ok(format!("No matches for {what}. {SEARCH_SCOPE}"));
+    }
+    let (count, list) = (found.count(), found.list(most));
+    Ok(format!("{what} {verb} on {count}:\n{list}"))
+}
+
 /// Lists the lines that contain a text.
 pub(super) fn search(text: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
     let found = hits(json!({"pattern": text, "literal": true}), path, cx)?;
-    if found.has_no_match() {
-        return Ok(format!("No matches for `{text}`. {SEARCH_SCOPE}"));
-    }
-    let (count, list) = (found.count(), found.list(40));
-    Ok(format!("`{text}` is on {count}:\n{list}"))
+    describe_hits(&found, &format!("`{text}`"), "is", 40)
 }
 
 /// Lists comments and list items that start with one of the usual markers.
@@ -63,14 +68,7 @@ pub(super) fn todos(path: &str, cx: &mut CommandContext) -> CommandResult {
     let item = r"^\s*(?:[-*+] )?(?:\[[ xX]\] )?MARK(?:\([^)]*\))?:|^\s*[-*+] MARK\s";
     let pattern = format!("{comment}|{item}").replace("MARK", "(?:TODO|FIXME|XXX|HACK)");
     let found = hits(json!({ "pattern": pattern }), path, cx)?;
-    if found.has_no_match() {
-        return Ok(format!(
-            "No matches for TODO, FIXME, XXX or HACK. {SEARCH_SCOPE}"
-        ));
-    }
-    let (count, lines) = (found.count(), found.list(100));
-    let marks = "TODO, FIXME, XXX or HACK";
-    Ok(format!("{marks} begins a note on {count}:\n{lines}"))
+    describe_hits(&found, "TODO, FIXME, XXX or HACK", "begins a note", 100)
 }
 
 /// Lists the files whose path matches a glob, with their total number.
@@ -97,10 +95,8 @@ pub(super) fn show(
     let end = last.unwrap_or(most).clamp(first, most);
     let args = json!({"path": path, "start_line": first, "end_line": end});
     let text = cx.call_or_stop("read_file", args)?;
-    let numbers = text
-        .lines()
-        .filter_map(|line| line.split_once('\t')?.0.trim().parse().ok());
-    let shown: u64 = numbers.max().unwrap_or(end);
+    let number = |line: &str| line.split_once('\t')?.0.trim().parse().ok();
+    let shown: u64 = text.lines().filter_map(number).max().unwrap_or(end);
     let lines = code_block(&text.replace('\t', "  "));
     let which = match last.is_some() && (last == Some(first) || shown == first) {
         true => format!("line {first}"),

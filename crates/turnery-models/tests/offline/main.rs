@@ -7,3 +7,23 @@ mod phrasings;
 mod property_tests;
 #[path = "../server/mod.rs"]
 mod server;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A quarter of the lines that its predecessor had.
+const MAX_LINES: usize = 976;
+
+#[test]
+fn offline_model_stays_small() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let parts = fs::read_dir(source.join("offline")).expect("a folder");
+    let parts = parts.map(|part| part.expect("a file").path());
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|it| it == "rs");
+    let files = parts.filter(is_rust).chain([source.join("offline.rs")]);
+    let lines = files.map(|file| fs::read_to_string(file).expect("a file").lines().count());
+    let lines: usize = lines.sum();
+    assert!((500..=MAX_LINES).contains(&lines), "{lines} lines");
+}
