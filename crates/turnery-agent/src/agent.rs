@@ -284,8 +284,11 @@ impl Agent {
         (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<Servers>>),
     ) -> Session {
         let workspace = workspace.confined(settings.sandbox.clone());
+        let programs = servers
+            .as_ref()
+            .map_or(&[] as &[_], |it| it.program_files());
         let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone())
-            .with_guarded_paths(settings.guarded.clone())
+            .with_guarded_paths(settings.guarded.clone().with_paths(programs))
             .confined(settings.sandbox.is_active());
         let env = SessionEnv {
             store: Arc::clone(&self.store),

@@ -74,18 +74,16 @@ impl SettingsSources {
     }
 
     /// Returns `private_paths` and `key_files`, with links resolved when the first session opens, and the files in
-    /// `roots` that the user's hooks and servers run.
+    /// `roots` that the user's hooks run.
     fn guarded_paths(&self, roots: &[PathBuf]) -> GuardedPaths {
         let user = self.user.as_ref().ok();
-        let words = user.into_iter().flat_map(Config::program_words);
-        let here = program_files(words, roots);
-        let with = |programs| {
-            GuardedPaths::new([&*self.private_paths, &*self.key_files, programs].concat())
-        };
-        match here.is_empty() {
-            true => self.guarded.get_or_init(|| with(&[])).clone(),
-            false => with(&here),
-        }
+        let words = user.into_iter().flat_map(Config::hook_words);
+        let resolved = roots.iter().filter_map(|root| root.canonicalize().ok());
+        let programs = program_files(words, &resolved.collect::<Vec<_>>());
+        let own = self
+            .guarded
+            .get_or_init(|| GuardedPaths::new([&*self.private_paths, &*self.key_files].concat()));
+        own.clone().with_paths(&programs)
     }
 
     /// Returns the sandbox settings. Warns once if a requested sandbox is not available.

@@ -37,6 +37,25 @@ pub enum Way {
     Not(String),
 }
 
+impl Way {
+    /// Returns the texts in which the configuration may name files that a process runs.
+    pub(super) fn words(&self) -> Vec<&str> {
+        match self {
+            Self::Stdio { command, args, env } => {
+                let values = env.iter().map(|(_, value)| value.as_str());
+                let args = args.iter().map(String::as_str);
+                command
+                    .to_str()
+                    .into_iter()
+                    .chain(args)
+                    .chain(values)
+                    .collect()
+            }
+            Self::Http { .. } | Self::Not(_) => Vec::new(),
+        }
+    }
+}
+
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpServer")

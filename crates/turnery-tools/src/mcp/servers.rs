@@ -15,7 +15,7 @@ use super::{
     transport::{ConnectedClient, Transport},
     wait_for_server::WaitForServerTool,
 };
-use crate::{Tool, TraceContext, TypedTool as _, shell::HIDDEN_ENV};
+use crate::{Tool, TraceContext, TypedTool as _, policy::program_files, shell::HIDDEN_ENV};
 use futures_util::future::{BoxFuture, join_all, ready};
 use std::{
     collections::HashSet,
@@ -59,6 +59,7 @@ pub struct ServerStatus {
 /// The servers of one session. They end when this value is closed or dropped.
 pub struct Servers {
     connections: Vec<Arc<ServerConnection>>,
+    program_files: Vec<PathBuf>,
     /// Tasks that were not started yet.
     tasks: Mutex<Vec<ConnectionTask>>,
     changes: watch::Receiver<u64>,
@@ -114,7 +115,13 @@ impl Servers {
                 reach,
             )
         });
-        Self::with_transports(reaching, &launch.roots)
+        let words: Vec<&str> = servers
+            .iter()
+            .flat_map(|server| server.way.words())
+            .collect();
+        let mut servers = Self::with_transports(reaching, &launch.roots);
+        servers.program_files = program_files(words, &launch.roots);
+        servers
     }
 
     /// Creates servers with these names and transports.
@@ -141,6 +148,7 @@ impl Servers {
             .unzip();
         Self {
             connections,
+            program_files: Vec::new(),
             tasks: Mutex::new(tasks),
             changes: read,
             stop: CancellationToken::new(),
@@ -221,6 +229,11 @@ impl Servers {
     #[must_use]
     pub fn news(&self) -> watch::Receiver<u64> {
         self.changes.clone()
+    }
+
+    /// Returns the files in the session's folders that the command lines of the servers name.
+    pub fn program_files(&self) -> &[PathBuf] {
+        &self.program_files
     }
 
     /// Resolves once the servers are closed.

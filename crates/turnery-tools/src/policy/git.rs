@@ -109,9 +109,18 @@ pub(crate) fn runs_no_configured_program(
         },
         repository_budget: MAX_REPOSITORIES,
     };
+    // Outside a repository git follows this link.
+    let reads_link = |folder: &Path| {
+        run != GitRun::Confined
+            && has_word(command, "shortlog")
+            && entry_kind(&folder.join(".mailmap")) == EntryKind::Other
+    };
     let mut seen = HashSet::new();
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
+            if reads_link(&folder) {
+                return false;
+            }
             !seen.insert(folder.clone()) || check.finds_plain_repository(&folder)
         })
     })
@@ -336,6 +345,11 @@ impl RepositoryCheck<'_> {
             && !git_dir_has_links(git_dir, may_link_hooks)
             && !(is_linked && git_dir_has_links(common_dir, may_link_hooks));
         if !is_whole {
+            return None;
+        }
+        // Git follows such a link and quotes what it does not understand.
+        let is_linked_file = entry_kind(&work_tree.join(".gitmodules")) == EntryKind::Other;
+        if is_linked_file && self.run != GitRun::Confined {
             return None;
         }
         if self.is_blame

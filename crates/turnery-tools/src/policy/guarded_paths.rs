@@ -59,9 +59,13 @@ const OF_GIT: &[&str] = &[
 fn is_of_git(path: &Path) -> bool {
     // What linked work trees share needs no `HEAD`. A change that completes a repository counts as one in it.
     let is_git_folder = |folder: &&Path| {
-        let marks = ["HEAD", "objects", "refs"];
-        let is_there =
-            |name: &&&str| path.starts_with(folder.join(name)) || entry_exists(folder, name);
+        let marks = ["HEAD", "commondir", "objects", "refs"];
+        let inner = path.strip_prefix(folder).unwrap_or(path);
+        let written = lowercase_parts(inner)
+            .into_iter()
+            .next()
+            .unwrap_or_default();
+        let is_there = |name: &&&str| written == fold_case(name) || entry_exists(folder, name);
         marks.iter().filter(is_there).count() > 1
     };
     path.ancestors()
@@ -271,6 +275,17 @@ impl GuardedPaths {
     #[must_use]
     pub fn new(paths: Vec<PathBuf>) -> Self {
         Self(with_links_resolved(paths).into())
+    }
+}
+
+impl GuardedPaths {
+    /// Guards further paths, whose links are resolved already.
+    #[must_use]
+    pub fn with_paths(self, more: &[PathBuf]) -> Self {
+        match more.is_empty() {
+            true => self,
+            false => Self([&*self.0, more].concat().into()),
+        }
     }
 }
 

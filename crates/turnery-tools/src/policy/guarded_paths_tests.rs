@@ -159,7 +159,13 @@ fn files_of_a_repository_are_guarded_by_any_name() {
     // `commondir` of a folder with `HEAD` may name one that does not exist yet.
     assert_eq!(judge("echo x > new/objects/a"), Judgement::Allow);
     fs::create_dir_all(root.join("new/objects")).unwrap();
-    assert_eq!(judge("echo x > new/refs/a"), ASK);
+    for line in [
+        "echo x > new/refs/a",
+        "echo x > new/REFS/a",
+        "echo x > new/commondir",
+    ] {
+        assert_eq!(judge(line), ASK, "{line}");
+    }
     fs::write(root.join("repo/HEAD"), "x\n").unwrap();
     for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
@@ -257,6 +263,28 @@ fn own_files_behind_links_are_asked_about() {
     assert_eq!(bench.judge_edit(&auto, "notes"), Judgement::Allow);
     let hidden = ".claude/worktrees/.turnery/config.toml";
     assert_eq!(bench.judge_edit(&auto, hidden), ASK);
+}
+
+/// A program in the session's folder may be a link that leads elsewhere, such as `.venv/bin/python`.
+#[test]
+fn link_to_a_program_is_guarded_itself() {
+    let bench = GuardedFixture::new();
+    let root = bench.workspace.cwd();
+    fs::create_dir(root.join("bin")).unwrap();
+    symlink("/usr/bin/env", root.join("bin/python")).unwrap();
+    let programs = [root.join("bin/python")];
+    let own = GuardedPaths::default().with_paths(&programs);
+    let auto = policy(Mode::Auto).with_guarded_paths(own);
+    for line in [
+        "mv evil bin/python",
+        "rm bin/python",
+        "ln -sf evil bin/python",
+        "mv bin old",
+        "rm -r bin; cp -r evil bin",
+    ] {
+        assert_eq!(bench.judge_shell(&auto, line), ASK, "{line}");
+    }
+    assert_eq!(bench.judge_shell(&auto, "mv evil other"), Judgement::Allow);
 }
 
 #[test]

@@ -1,26 +1,50 @@
 //! Finds the files of a session that command lines of the user's own hooks and servers name.
 
 use super::user_settings::resolve_links;
-use std::path::{Path, PathBuf};
+use crate::workspace::normalise_lexically;
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 /// Maximum number of places at which a path in a shell line may end, from where it begins.
 const MAX_ENDS: usize = 16;
 
-/// Returns the files in `roots` that the words of command lines name by an absolute path: as a word, in the value of an
-/// option, or inside a shell line with its quotes and escapes. Links are resolved, in `roots` too; the files need not
+/// Beginnings of a path in the home folder.
+const HOME_PREFIXES: &[&str] = &["~/", "$HOME/", "${HOME}/"];
+
+/// Returns the files in `roots` that the words of command lines name by a path that is absolute or begins at the home
+/// folder: as a word, in the value of an option, or inside a shell line with its quotes and escapes. `roots` have their
+/// links resolved. A file is returned by its name, since a link may be replaced, and by where its links lead; it need not
 /// exist. Existing folders are left out.
 pub fn program_files<'a>(
     words: impl IntoIterator<Item = &'a str>,
     roots: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let is_here =
-        |path: &PathBuf| roots.iter().any(|root| path.starts_with(root)) && !path.is_dir();
+    let home = env::home_dir().unwrap_or_default();
+    find_program_files(words, roots, &home.to_string_lossy())
+}
+
+fn find_program_files<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    roots: &[PathBuf],
+    home: &str,
+) -> Vec<PathBuf> {
+    let is_here = |path: &PathBuf| {
+        let is_inside = roots.iter().any(|root| path.starts_with(root));
+        is_inside && !path.is_dir()
+    };
     let mut files = Vec::new();
     for word in words {
         let unquoted = word.replace(['\'', '"', '\\'], "");
         for text in [word, &unquoted] {
-            let named = named_paths(text).filter_map(|path| resolve_links(Path::new(path)));
-            files.extend(named.filter(is_here));
+            let expand = |text: String, begin: &&str| text.replace(begin, &format!("{home}/"));
+            let text = HOME_PREFIXES.iter().fold(text.to_owned(), expand);
+            for path in named_paths(&text).map(Path::new) {
+                let names = resolve_links(path).into_iter();
+                let names = names.chain([normalise_lexically(path)]);
+                files.extend(names.filter(is_here));
+            }
         }
     }
     files.sort();
@@ -52,6 +76,7 @@ mod tests {
         let root = home.join("project");
         fs::create_dir(&root).unwrap();
         symlink(root.join("later.sh"), home.join("link.sh")).unwrap();
+        symlink("/usr/bin/python3", root.join("python")).unwrap();
         let (p, h) = (root.display(), home.display());
         for (word, file) in [
             (format!("{p}/h.sh"), Some("h.sh")),
@@ -64,11 +89,16 @@ mod tests {
             (format!("sh ${{X:-{p}/h.sh}}"), Some("h.sh")),
             (format!("mkdir -p {p}/no; sh {p}/no/../h.sh"), Some("h.sh")),
             (format!("X={p}/lib:{p}/a.sh"), Some("a.sh")),
+            (format!("{p}/python"), Some("python")),
+            ("sh ~/project/h.sh".to_owned(), Some("h.sh")),
+            ("sh \"$HOME\"/project/h.sh".to_owned(), Some("h.sh")),
+            ("sh ${HOME}/x/../project/h.sh".to_owned(), Some("h.sh")),
             (format!("{p}"), None),
             (format!("{h}/elsewhere.sh"), None),
             ("h.sh".to_owned(), None),
         ] {
-            let found = program_files([word.as_str()], std::slice::from_ref(&root));
+            let roots = std::slice::from_ref(&root);
+            let found = find_program_files([word.as_str()], roots, &h.to_string());
             match file {
                 Some(file) => assert!(found.contains(&root.join(file)), "{word}: {found:?}"),
                 None => assert_eq!(found, [] as [PathBuf; 0], "{word}"),

@@ -57,6 +57,15 @@ impl UserSettings {
 
     fn find_targets(&self) -> Vec<PathBuf> {
         let mut targets = Vec::new();
+        // A hidden file that is a link holds settings, of a program in the tables or not.
+        for entry in self.home.read_dir().into_iter().flatten().flatten() {
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if is_hidden && is_link && !entry.path().is_dir() {
+                targets.extend(resolve_links(&entry.path()));
+            }
+        }
+        collect_link_targets(self.home.join(".config"), &mut targets);
         let mut listings = HashMap::new();
         for name in guarded_names() {
             let mut paths = find_in_any_case(&self.home, &name, &mut listings);
@@ -173,6 +182,8 @@ mod tests {
             (".gradle", "dotfiles", "notes", false),
             (".config", "dotfiles", "git/config", true),
             ("notes", "dotfiles/notes", "notes", false),
+            (".lesskey", "dotfiles/less", "less", true),
+            (".config/gdb/gdbinit", "../../dotfiles/gdb", "gdb", true),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let home = folder.path().canonicalize().unwrap();

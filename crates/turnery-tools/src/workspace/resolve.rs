@@ -63,6 +63,21 @@ pub(crate) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Returns true for a link in `/proc`, or in another place where that is mounted, as in containers.
+fn is_of_process(link: &Path) -> bool {
+    link.starts_with("/proc") || is_on_procfs(link.parent().unwrap_or(link))
+}
+
+#[cfg(target_os = "linux")]
+fn is_on_procfs(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|it| it.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_on_procfs(_folder: &Path) -> bool {
+    false
+}
+
 /// Reason why the links of a path are not followed.
 enum LinkError {
     TooLong,
@@ -103,7 +118,7 @@ fn walk_links(base: &Path, path: &Path, follows_proc: bool) -> Result<PathBuf, L
                     Err(_) => continue,
                 };
                 let is_top = follows_proc && resolved.parent() == Some(Path::new("/proc"));
-                if resolved.starts_with("/proc") && !is_top {
+                if is_of_process(&resolved) && !is_top {
                     return Err(LinkError::Process);
                 }
                 links += 1;
@@ -193,6 +208,15 @@ pub(crate) fn make_path_too_long_to_look_up(folder: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_of_processes_are_known_by_their_file_system() {
+        assert!(is_on_procfs(Path::new("/proc/self/task")));
+        assert!(!is_on_procfs(Path::new("/")));
+        assert!(canonicalize(Path::new("/proc/self/cwd/.")).is_err());
+        assert!(canonicalize(Path::new("/proc/self/cmdline")).is_ok());
+    }
 
     #[test]
     fn path_too_long_to_look_up_may_lead_anywhere() {

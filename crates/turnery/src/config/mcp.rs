@@ -94,11 +94,6 @@ impl<'de> Visitor<'de> for ValueSourceVisitor {
 }
 
 impl McpEntry {
-    /// Returns the words of the command line, for servers that are started.
-    pub(super) fn command_words(&self) -> impl Iterator<Item = &String> {
-        self.command.iter().chain(&self.args)
-    }
-
     /// Completes the entry `name` of the file `config`, and reports what is wrong with it. A relative program path is
     /// resolved against the folder of `config`.
     pub(super) fn check(&mut self, name: &str, config: &Path, document: &mut Document<'_>) {

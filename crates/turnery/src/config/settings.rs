@@ -212,15 +212,10 @@ impl Config {
         })
     }
 
-    /// Returns the words of the command lines of hooks and servers.
-    pub(crate) fn program_words(&self) -> impl Iterator<Item = &str> {
-        let hooks = self.hooks.iter().flatten().flat_map(|hook| &hook.command);
-        let servers = self
-            .mcp
-            .iter()
-            .flatten()
-            .flat_map(|(_, server)| server.command_words());
-        hooks.chain(servers).map(String::as_str)
+    /// Returns the words of the command lines of hooks.
+    pub(crate) fn hook_words(&self) -> impl Iterator<Item = &str> {
+        let hooks = self.hooks.iter().flatten();
+        hooks.flat_map(|hook| &hook.command).map(String::as_str)
     }
 
     /// Merges two sources: this one takes precedence over `below`, and the rules of both apply. Providers and models

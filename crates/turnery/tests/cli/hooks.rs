@@ -81,6 +81,24 @@ async fn editing_a_hook_program_needs_permission() {
     }
 }
 
+#[tokio::test]
+async fn editing_a_server_program_needs_permission() {
+    let home = Home::new();
+    home.write_file("project/server.sh", "#!/bin/sh\nexit 0\n");
+    let path = home
+        .project_folder()
+        .join("server.sh")
+        .display()
+        .to_string();
+    let server = format!("[mcp.s]\ncommand = \"sh\"\nargs = [{path:?}]\n");
+    for (name, is_changed) in [("server.sh", false), ("other.sh", true)] {
+        let answers = json!([write_file_step(name), {"steps": [{"text": "done"}]}]);
+        run_prompt(&home, &server, answers, &[]).await;
+        let text = fs::read_to_string(home.project_folder().join(name));
+        assert_eq!(text.is_ok_and(|text| text == "x"), is_changed, "{name}");
+    }
+}
+
 /// Hooks run in a project's folder, but no file of the project runs in their place.
 #[tokio::test]
 async fn project_cannot_supply_hook_program() {

@@ -2,6 +2,7 @@
 
 use super::super::{Judgement, Mode, Policy};
 use super::{GitSettings, attack_vector_tests::GitFixture, environment::apply_git_settings};
+use crate::{Access, Workspace};
 use std::{fs, os::unix::fs::symlink};
 
 /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
@@ -276,6 +277,34 @@ fn mailmap_outside_roots_is_not_shown() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(text.contains("hidden words"), is_shown, "{text}");
     }
+}
+
+/// Git follows these links, the first only outside a repository, and shows parts of what it reads.
+#[test]
+fn linked_settings_of_git_are_asked_about_unconfined() {
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    let bench = GitFixture::new();
+    let outside = bench.root.join("outside");
+    fs::write(&outside, "hidden words <a@example.org>\n").unwrap();
+    let folder = bench.root.join("plain");
+    fs::create_dir(&folder).unwrap();
+    let workspace = Workspace::local(folder.clone()).unwrap();
+    let judge = || {
+        let access = Access::Run {
+            command: "cat log.txt | git shortlog -s".to_owned(),
+            cwd: folder.clone(),
+        };
+        fs::write(folder.join("log.txt"), "Author: A <a@example.org>\n").unwrap();
+        policy.judge("shell", &access, &workspace)
+    };
+    assert_eq!(judge(), Judgement::Allow);
+    symlink(&outside, folder.join(".mailmap")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+
+    let judge = || bench.judge(&policy, &bench.work_tree, "git status");
+    assert_eq!(judge(), Judgement::Allow);
+    symlink(&outside, bench.work_tree.join(".gitmodules")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
 }
 
 #[test]
