@@ -194,6 +194,29 @@ mod tests {
         assert_eq!(known.rule("RPC-12").unwrap().level, Level::Must);
     }
 
+    /// A rule that the specification does not state is interop, and so does not fail an agent. What it does
+    /// state, beside it, keeps its level.
+    #[test]
+    fn levels_do_not_exceed_specification() {
+        use Level::{Fact, Interop, Must};
+        let known = Requirements::built_in().unwrap();
+        for (id, level, says) in [
+            ("SESS-2", Interop, "not absolute is refused"),
+            ("SESS-4", Fact, "without mcpServers is refused"),
+            ("SESS-10", Interop, "null is an empty list of MCP servers"),
+            ("PERM-4", Fact, "rejected is not reported as completed"),
+            ("PERM-7", Interop, "the prompt ends with end_turn"),
+            ("PERM-2", Fact, "options with unique ids"),
+            ("PERM-5", Interop, "allow_once and reject_once are offered"),
+            ("RPC-2", Must, "repeats its request's id"),
+            ("RPC-23", Interop, "ids beyond 2^53"),
+        ] {
+            let rule = known.rule(id).unwrap();
+            assert_eq!(rule.level, level, "{id}");
+            assert!(rule.says.contains(says), "{id}: {}", rule.says);
+        }
+    }
+
     #[test]
     fn unknown_level_is_rejected() {
         let rule = |level: &str| {
