@@ -38,7 +38,6 @@ pub fn replay_failures(
     }
     let options = PlayOptions {
         patience: played.patience * 2,
-        jobs: 1,
         ..options.clone()
     };
     for (case, outcome) in cases.iter().zip(&mut played.outcomes) {

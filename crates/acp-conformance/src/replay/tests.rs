@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::AgentFacts;
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 /// Returns an agent that answers its first two requests with a pair of codes, for its first, its second and all
 /// later starts.
@@ -80,4 +80,34 @@ fn failure_of_second_play_only_is_flaky() {
     assert_eq!(failed, ["EXT-4"]);
     assert_eq!(once.len(), 1);
     assert!(once[0].starts_with("RPC-9: asking, line 6: "), "{once:?}");
+}
+
+/// The first two starts hang. Later ones take longer than the first patience, and refuse company.
+#[test]
+fn replay_is_alone_and_has_twice_the_patience() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = format!(
+        "cd {}; if mkdir 1 || mkdir 2; then exec sleep 1000; fi 2> errors; trap 'rm here.$$' EXIT; : > here.$$; \
+         sleep 1.3; set -- here.*; [ $# = 1 ] || exit 1; \
+         read line; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}'; cat > rest",
+        folder.path().display()
+    );
+    let agent = AgentSpec {
+        command: ["sh", "-c", &script].map(str::to_owned).to_vec(),
+        ..AgentSpec::default()
+    };
+    let case = "# x\nstart\n> {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"_x/y\"}\n< {\"result\": {}} @ EXT-4\nexit 0\n";
+    let cases = ["one", "other"].map(|name| Case::parse(name, case).expect("a case"));
+    let options = PlayOptions {
+        patience: Duration::from_secs(1),
+        jobs: 2,
+        ..PlayOptions::default()
+    };
+    let facts = Some(AgentFacts::default());
+    let mut played = play_suite(&cases, &agent, &options, facts, &|_| ()).expect("played");
+    let flaky =
+        replay_failures(&mut played, &cases, &agent, &options, &|_| ()).expect("played again");
+    let flaky: Vec<_> = flaky.iter().map(|one| one.case.as_str()).collect();
+    assert_eq!(flaky, ["one", "other"], "{:?}", played.outcomes);
+    assert!(played.outcomes.iter().all(CaseOutcome::is_passed));
 }
