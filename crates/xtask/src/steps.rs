@@ -193,9 +193,7 @@ pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
 
 /// Runs `command` in a shell. Its environment is what cargo needs to find itself and the crates that are already here.
 fn try_first_command(command: &str) -> Result<()> {
-    let home = target_folder().join("empty-home");
-    let _ = fs::remove_dir_all(&home);
-    fs::create_dir_all(&home)?;
+    let home = empty_home()?;
     let user_home = env::home_dir().context("there is no home folder")?;
     let tool_home = |name: &str, folder: &str| {
         env::var_os(name).unwrap_or_else(|| user_home.join(folder).into_os_string())
@@ -229,6 +227,14 @@ fn try_first_command(command: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Returns a new, empty home folder.
+pub(crate) fn empty_home() -> Result<PathBuf> {
+    let home = target_folder().join("empty-home");
+    let _ = fs::remove_dir_all(&home);
+    fs::create_dir_all(&home)?;
+    Ok(home)
 }
 
 /// Returns cargo's target folder.

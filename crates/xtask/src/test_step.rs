@@ -3,11 +3,11 @@
 use crate::{
     ci::Retries,
     clients,
-    steps::cargo,
+    steps::{cargo, empty_home, target_folder},
     tee::{TeeOutput, tee},
 };
 use anyhow::{Context, Result, ensure};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, process::Command};
 
 /// Arguments that every step shares, so that nothing is compiled twice: with other packages selected, cargo
 /// would enable other features.
@@ -37,6 +37,9 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
         command
     };
     let first = tee(command())?;
+    if let Some(gap) = list_tools().map_or_else(|error| Some(format!("{error:#}")), sandbox_gap) {
+        println!("== not all of the sandbox is tested on this machine: {gap}");
+    }
     if first.status.success() {
         return Ok(());
     }
@@ -56,6 +59,30 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     check_rerun(&failed, &again).with_context(|| format!("failed twice, of {}", failed.names()))?;
     retries.record(failed.names());
     Ok(())
+}
+
+/// Returns the output of `turnery tool list` without any configuration; it ends with what confines commands.
+fn list_tools() -> Result<String> {
+    let home = empty_home()?;
+    let output = Command::new(target_folder().join("debug/turnery"))
+        .args(["tool", "list"])
+        .current_dir(&home)
+        .env_clear()
+        .env("HOME", &home)
+        .output()
+        .context("could not start turnery")?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns what `turnery tool list` says that this machine lacks to confine commands: tests of that pass without
+/// testing anything.
+fn sandbox_gap(listing: String) -> Option<String> {
+    let mut lines = listing.lines();
+    let Some(line) = lines.rfind(|line| line.starts_with("Commands ")) else {
+        return Some("turnery tool list does not say what confines commands".to_owned());
+    };
+    let is_complete = line.starts_with("Commands are confined by ") && !line.contains("; ");
+    (!is_complete).then(|| line.to_owned())
 }
 
 fn check_rerun(failed: &TestFailures, again: &TeeOutput) -> Result<()> {
@@ -150,9 +177,28 @@ test a::bad ... FAILED
     }
 
     #[test]
+    fn machine_without_the_whole_sandbox_is_reported() {
+        let gap = |line: &str| sandbox_gap(format!("shell        Run a command.\n\n{line}\n"));
+        for complete in [
+            "Commands are confined by landlock (version 7) and seccomp.",
+            "Commands are confined by sandbox-exec.",
+        ] {
+            assert_eq!(gap(complete), None);
+        }
+        for lacking in [
+            "Commands cannot be confined here: the kernel has no landlock, or it is switched off.",
+            "Commands are confined by landlock (version 5) and seccomp; signals to other processes are not confined \
+             (needs Linux 6.12).",
+        ] {
+            assert_eq!(gap(lacking).as_deref(), Some(lacking));
+        }
+        assert!(gap("").is_some());
+    }
+
+    #[test]
     fn test_missing_from_rerun_has_not_passed() {
         let failed = parse_failures("test a::bad ... FAILED");
-        let status = std::process::Command::new("true").status().unwrap();
+        let status = Command::new("true").status().unwrap();
         let printed = |text: &str| TeeOutput {
             status,
             lines: vec![text.to_owned()],
