@@ -49,7 +49,7 @@ pub(super) fn store_timeout() -> BoxFuture<'static, ()> {
 #[derive(Default)]
 pub(crate) struct BackgroundWork {
     work: Option<JoinHandle<()>>,
-    /// Work returned by the last [`take`](Self::take).
+    /// Work returned by the last [`take_work`](Self::take_work).
     taken: Option<AbortHandle>,
     /// Last event shown of a loop whose commit is overdue. Notices about the commit follow it; without it
     /// there are none, since an event belongs to a loop that has begun.
