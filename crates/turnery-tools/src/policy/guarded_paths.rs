@@ -314,7 +314,7 @@ fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Returns the folded components of the path, starting at the innermost agent work tree. Below a guarded
 /// folder nothing counts as an agent work tree: a submodule may be called `.claude/worktrees/x`, and git
-/// keeps its hooks under that name in `.git/modules`. Nor does a folder with a guarded or hidden name.
+/// keeps its hooks under that name in `.git/modules`. Nor does a folder with a guarded name.
 fn lowercase_parts(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> = path
         .components()
@@ -332,9 +332,7 @@ fn lowercase_parts(path: &Path) -> Vec<String> {
         let is_work_tree = parts.len() > at + 3
             && parts.get(at + 2).is_some_and(|name| {
                 let begins = |wanted: &&[&str]| wanted.first() == Some(&name.as_str());
-                !name.starts_with('.')
-                    && !GUARDED_FOLDERS.contains(&name.as_str())
-                    && !GUARDED_PATHS.iter().any(begins)
+                !GUARDED_FOLDERS.contains(&name.as_str()) && !GUARDED_PATHS.iter().any(begins)
             });
         if !is_plain || !is_work_tree {
             break;

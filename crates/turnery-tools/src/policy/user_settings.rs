@@ -65,7 +65,11 @@ impl UserSettings {
                 targets.extend(resolve_links(&entry.path()));
             }
         }
-        collect_link_targets(self.home.join(".config"), &mut targets);
+        let config = self.home.join(".config");
+        if config.is_symlink() {
+            targets.extend(resolve_links(&config));
+        }
+        collect_link_targets(config, &mut targets);
         let mut listings = HashMap::new();
         for name in guarded_names() {
             let mut paths = find_in_any_case(&self.home, &name, &mut listings);
@@ -181,6 +185,7 @@ mod tests {
             (".gradle", "dotfiles", "init.gradle", true),
             (".gradle", "dotfiles", "notes", false),
             (".config", "dotfiles", "git/config", true),
+            (".config", "dotfiles", "gdb/gdbinit", true),
             ("notes", "dotfiles/notes", "notes", false),
             (".lesskey", "dotfiles/less", "less", true),
             (".config/gdb/gdbinit", "../../dotfiles/gdb", "gdb", true),

@@ -114,7 +114,11 @@ fn walk_links(base: &Path, path: &Path, follows_proc: bool) -> Result<PathBuf, L
                     Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
                         return Err(LinkError::TooLong);
                     }
-                    // Not a link, does not exist, or cannot be examined: kept as written.
+                    // Not a link.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => continue,
+                    // A process that begins later may have it.
+                    Err(_) if is_of_process(&resolved) => return Err(LinkError::Process),
+                    // Does not exist, or cannot be examined: kept as written.
                     Err(_) => continue,
                 };
                 let is_top = follows_proc && resolved.parent() == Some(Path::new("/proc"));
@@ -216,6 +220,10 @@ mod tests {
         assert!(!is_on_procfs(Path::new("/")));
         assert!(canonicalize(Path::new("/proc/self/cwd/.")).is_err());
         assert!(canonicalize(Path::new("/proc/self/cmdline")).is_ok());
+        // No process has this number.
+        assert!(follow(Path::new("/"), "/proc/4194305/cwd/x").is_err());
+        let later = canonicalize(Path::new("/proc/4194305/cwd/x")).unwrap_err();
+        assert_ne!(later.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
