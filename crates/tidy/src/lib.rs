@@ -5,6 +5,7 @@ mod source;
 pub mod types;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -52,6 +53,20 @@ pub fn files() -> Vec<File> {
     files.dedup_by(|a, b| a.path == b.path);
     assert!(files.len() > 20, "git listed only {} files", files.len());
     files
+}
+
+/// Returns the names of the crates of the workspace.
+///
+/// # Panics
+/// Panics if there are too few, because then the files were not found.
+#[must_use]
+pub fn crate_names(files: &[File]) -> BTreeSet<&str> {
+    let folders = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("crates/"));
+    let names: BTreeSet<&str> = folders.filter_map(|path| path.split('/').next()).collect();
+    assert!(names.len() > 8, "{names:?}");
+    names
 }
 
 /// Returns the hand-written Rust files.

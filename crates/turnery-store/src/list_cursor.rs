@@ -25,8 +25,7 @@ impl ListCursor {
 
     pub(crate) fn encode(&self) -> String {
         let text = format!("{} {}", self.updated_at, self.id);
-        let bytes = cursor_checksum(&text).into_iter().chain(text.bytes());
-        bytes.map(|byte| format!("{byte:02x}")).collect()
+        to_hex(cursor_checksum(&text).into_iter().chain(text.bytes()))
     }
 
     pub(crate) fn decode(cursor: &str) -> Result<Self, StoreError> {
@@ -49,6 +48,12 @@ impl ListCursor {
         // Only the canonical encoding is accepted.
         (sealed == cursor_checksum(text) && whole.encode() == cursor).then_some(whole)
     }
+}
+
+/// Writes each byte as two hexadecimal digits.
+pub(crate) fn to_hex(bytes: impl IntoIterator<Item = u8>) -> String {
+    let bytes = bytes.into_iter();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns a checksum that tells cursors from other hexadecimal text; not a security measure.

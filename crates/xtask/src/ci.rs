@@ -19,7 +19,7 @@ use report::{RunReport, Stopwatch};
 pub(crate) struct CiStep {
     /// Name on the command line.
     pub(crate) name: &'static str,
-    /// What the step checks; printed by `cargo xtask steps`, and when the step begins.
+    /// Sentence about the check; printed by `cargo xtask steps`, and when the step begins.
     pub(crate) description: &'static str,
     run: fn(&mut Retries) -> Result<()>,
 }

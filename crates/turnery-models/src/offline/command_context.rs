@@ -32,7 +32,7 @@ pub(super) enum Interrupt {
 /// Response of a command, or its interruption.
 pub(super) type CommandResult = Result<String, Interrupt>;
 
-/// What a command works with: the prompt, the tools, and the results of its calls so far.
+/// Context of a command: the prompt, the tools, and the results of its calls so far.
 pub(super) struct CommandContext {
     pub(super) prompt: String,
     pub(super) has_image: bool,

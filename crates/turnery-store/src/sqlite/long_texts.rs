@@ -5,6 +5,7 @@
 //! string that starts with an escaped slash, which `serde_json` never writes.
 
 use super::{columns::text, job_error::JobError};
+use crate::list_cursor::to_hex;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 use serde_json::{
@@ -126,7 +127,7 @@ fn append_text(
     while let Some(row) = rows.next()? {
         out.push_str(text(row, 0)?);
     }
-    match hex(&Sha256::digest(&out.as_bytes()[start..])) == name {
+    match to_hex(Sha256::digest(&out.as_bytes()[start..])) == name {
         true => Ok(()),
         false => Err(JobError::InvalidRow(format!(
             "text {name} of it is missing or differs from what was written"
@@ -224,10 +225,6 @@ impl LongTextFinder {
     }
 }
 
-fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Formatter for &mut LongTextFinder {
     fn begin_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         self.tail.clear();
@@ -236,7 +233,7 @@ impl Formatter for &mut LongTextFinder {
 
     fn end_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         if let Some(hash) = self.hash.take() {
-            let name = hex(&hash.chain_update(&self.tail).finalize());
+            let name = to_hex(hash.chain_update(&self.tail).finalize());
             self.found.push((self.index, name));
         }
         self.index += 1;

@@ -115,13 +115,10 @@ impl Servers {
                 reach,
             )
         });
-        let words: Vec<&str> = servers
-            .iter()
-            .flat_map(|server| server.way.words())
-            .collect();
-        let mut servers = Self::with_transports(reaching, &launch.roots);
-        servers.program_files = program_files(words, &launch.roots);
-        servers
+        let words = servers.iter().flat_map(|server| server.way.words());
+        let mut all = Self::with_transports(reaching, &launch.roots);
+        all.program_files = program_files(words, &launch.roots);
+        all
     }
 
     /// Creates servers with these names and transports.

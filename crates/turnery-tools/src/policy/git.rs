@@ -118,10 +118,8 @@ pub(crate) fn runs_no_configured_program(
     let mut seen = HashSet::new();
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
-            if reads_link(&folder) {
-                return false;
-            }
-            !seen.insert(folder.clone()) || check.finds_plain_repository(&folder)
+            !reads_link(&folder)
+                && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })
     })
 }

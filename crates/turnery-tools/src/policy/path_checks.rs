@@ -1,4 +1,4 @@
-//! What the policy asks about a path on the disk.
+//! Checks of a path on the disk that several parts of the policy share.
 
 use crate::Workspace;
 use std::path::Path;

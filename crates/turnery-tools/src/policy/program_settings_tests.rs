@@ -36,7 +36,7 @@ fn program_picked_by_version_file_is_asked_about() {
     }
 }
 
-/// What a program reads in the project may make it run another program.
+/// A program may run another one because of its settings in the project.
 #[test]
 fn program_with_its_settings_in_the_project_is_asked_about() {
     let policy = Policy::default().confined(true);
