@@ -65,13 +65,11 @@ impl Oracle {
     pub(crate) fn on_sent(&mut self, message: &Value) {
         self.framing.on_sent(message);
         self.responses.on_sent(message);
-        self.capabilities.on_sent(message);
         self.update_order.on_sent(message);
         self.tool_calls.on_sent(message);
         self.terminals.on_sent(message);
         self.session_state.on_sent(message);
         self.v2.on_sent(message);
-        self.unstable.on_sent(message);
     }
 
     /// Observes a line written by the agent, with its line end if present, and returns the violations.

@@ -1,7 +1,11 @@
 //! Checks that agents use only capabilities that the client offered (FS-1, TERM-1, ELIC-1, NOTE-1, COMP-1,
 //! CFG-3, AUTH-2).
 
-use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
+use super::{
+    messages::JsonRpcKind,
+    recorder::RuleRecorder,
+    responses::{ClientRequest, accepted_initialize},
+};
 use serde_json::Value;
 
 #[derive(Debug, Default)]
@@ -10,16 +14,6 @@ pub(super) struct CapabilityRules {
 }
 
 impl CapabilityRules {
-    pub(super) fn on_sent(&mut self, message: &Value) {
-        if message["method"] == "initialize" {
-            let params = &message["params"];
-            self.client_capabilities = match params["protocolVersion"].as_u64() {
-                Some(2) => params["capabilities"].clone(),
-                _ => params["clientCapabilities"].clone(),
-            };
-        }
-    }
-
     fn has_flag(&self, pointer: &str) -> bool {
         self.client_capabilities.pointer(pointer) == Some(&Value::Bool(true))
     }
@@ -31,12 +25,19 @@ impl CapabilityRules {
     }
 
     pub(super) fn on_received(
-        &self,
+        &mut self,
         kind: JsonRpcKind,
         message: &Value,
         request: Option<&ClientRequest>,
         recorder: &mut RuleRecorder,
     ) {
+        if let Some(request) = accepted_initialize(message, request) {
+            let params = &request.params;
+            self.client_capabilities = match params["protocolVersion"].as_u64() {
+                Some(2) => params["capabilities"].clone(),
+                _ => params["clientCapabilities"].clone(),
+            };
+        }
         let params = &message["params"];
         let why = |what: &str| format!("the client does not offer {what}");
         match (kind, message["method"].as_str()) {

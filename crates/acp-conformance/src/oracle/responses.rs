@@ -34,7 +34,7 @@ pub(super) struct ResponseRules {
 pub(super) struct ClientRequest {
     pub(super) id: Value,
     pub(super) method: String,
-    /// Parameters without arrays and objects, which may be long.
+    /// Parameters without arrays and objects, which may be long; those of `initialize` in full.
     pub(super) params: Value,
     /// True if the request is malformed, and may get an error without an id or no response.
     is_malformed: bool,
@@ -81,7 +81,10 @@ impl ResponseRules {
                 self.requests.push(ClientRequest {
                     id: id.clone(),
                     method: method.to_owned(),
-                    params: scalar_members(&message["params"]),
+                    params: match method {
+                        "initialize" => message["params"].clone(),
+                        _ => scalar_members(&message["params"]),
+                    },
                     is_malformed: is_odd,
                     is_answered: false,
                 });
@@ -218,6 +221,14 @@ impl ClientRequest {
 /// Returns true if the id is a 64-bit integer, a string or null.
 fn is_valid_id(id: &Value) -> bool {
     id.is_string() || id.is_i64() || id.is_null()
+}
+
+/// Returns the `initialize` request that the message accepts.
+pub(super) fn accepted_initialize<'a>(
+    message: &Value,
+    request: Option<&'a ClientRequest>,
+) -> Option<&'a ClientRequest> {
+    request.filter(|request| request.method == "initialize" && message["result"].is_object())
 }
 
 /// Copies the members that are neither arrays nor objects.

@@ -4,7 +4,11 @@
 //! without such a capability cannot be negotiated, and pass. Version 2 is a draft as a whole and is not checked
 //! here.
 
-use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
+use super::{
+    messages::JsonRpcKind,
+    recorder::RuleRecorder,
+    responses::{ClientRequest, accepted_initialize},
+};
 use crate::official_schema::{MethodPart, Side, official_schema};
 use serde_json::Value;
 
@@ -43,12 +47,6 @@ pub(super) struct UnstableRules {
 }
 
 impl UnstableRules {
-    pub(super) fn on_sent(&mut self, message: &Value) {
-        if message["method"] == "initialize" {
-            self.client_capabilities = message["params"]["clientCapabilities"].clone();
-        }
-    }
-
     pub(super) fn on_received(
         &mut self,
         kind: JsonRpcKind,
@@ -57,7 +55,8 @@ impl UnstableRules {
         recorder: &mut RuleRecorder,
     ) {
         let result = &message["result"];
-        if request.is_some_and(|request| request.method == "initialize") {
+        if let Some(initialize) = accepted_initialize(message, request) {
+            self.client_capabilities = initialize.params["clientCapabilities"].clone();
             self.agent_capabilities = result["agentCapabilities"].clone();
         }
         let method = message["method"].as_str().unwrap_or_default();

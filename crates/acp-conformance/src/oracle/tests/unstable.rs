@@ -68,6 +68,39 @@ fn unstable_part_needs_its_capability() {
     }
 }
 
+#[test]
+fn refused_initialize_changes_no_capabilities() {
+    let initialize = |id: u8, capabilities: Value| {
+        let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
+        json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params})
+    };
+    let accepted = json!({"jsonrpc": "2.0", "id": 8, "result": {"protocolVersion": 1}});
+    let refused = json!({"jsonrpc": "2.0", "id": 8, "error": {"code": -32600, "message": "m"}});
+    let all = json!({"plan": {}, "session": {"notices": {}}});
+    let plan = update_line(r#"{"sessionUpdate":"plan_removed","planId":"p"}"#);
+    let notice = update_line(r#"{"sessionUpdate":"notice","severity":"info","title":"t"}"#);
+    for (first, second, response, rules) in [
+        (&all, &json!({}), Some(&refused), vec![]),
+        (&all, &json!({}), None, vec![]),
+        (&all, &json!({}), Some(&accepted), vec!["UPD-1", "NOTE-1"]),
+        (&json!({}), &all, Some(&refused), vec!["UPD-1", "NOTE-1"]),
+        (&json!({}), &all, None, vec!["UPD-1", "NOTE-1"]),
+        (&json!({}), &all, Some(&accepted), vec![]),
+    ] {
+        let start = [
+            format!("> {}", initialize(0, first.clone())),
+            INITIALIZED[1].to_owned(),
+        ];
+        let mut lines = vec![format!("> {}", initialize(8, second.clone()))];
+        lines.extend(response.map(|response| format!("< {response}")));
+        lines.extend([plan.clone(), notice.clone()]);
+        let start: Vec<&str> = start.iter().map(String::as_str).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let broken = violations_after(&[&start, SESSION], &lines, None);
+        assert_eq!(broken, rules, "{first} {second} {response:?}");
+    }
+}
+
 /// Compares the table with the schema, so that new and stabilised parts are noticed.
 #[test]
 fn all_unstable_parts_are_listed() {

@@ -13,8 +13,6 @@ use serde_json::Value;
 pub(crate) struct Judge {
     oracle: Oracle,
     promises: Promises,
-    /// Number of times that the client has sent `initialize`.
-    initialize_count: usize,
     /// Bytes of a client line that has no newline yet.
     partial_line: Vec<u8>,
 }
@@ -58,9 +56,6 @@ impl Judge {
             }
             ClientLine::Message { .. } => self.oracle.sent(&String::from_utf8_lossy(&line)),
         }
-        if let ClientLine::Message { message, .. } = &classified {
-            self.initialize_count += usize::from(message["method"] == "initialize");
-        }
         self.promises.client_sent(&classified);
     }
 
@@ -91,15 +86,11 @@ impl Judge {
         if violations.is_empty() || is_unclear {
             return Ok(());
         }
-        // The answer to a question may cross the message of a command, and a call may be live during a load. The
-        // oracle takes the capabilities of a repeated `initialize` for agreed on even if it is refused or comes
-        // after a session was opened.
+        // The answer to a question may cross the message of a command, and a call may be live during a load.
         let is_excused = |found: &Violation| {
             let crosses = found.why.starts_with("it works without an open request")
                 || ["LOAD-7", "TOOL-2"].contains(&found.rule);
-            let is_negotiated = ["EXT-1", "COMP-1", "NOTE-1"].contains(&found.rule);
-            let is_repeated = self.initialize_count > 1;
-            self.promises.skips_sessions && (crosses || is_negotiated && is_repeated)
+            self.promises.skips_sessions && crosses
         };
         let mut texts = Vec::new();
         for found in violations.iter().filter(|found| !is_excused(found)) {
