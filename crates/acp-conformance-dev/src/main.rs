@@ -16,7 +16,7 @@ enum DevCommand {
     Mutations(MutationsArgs),
     /// Install the agents of the profiles, play the suite against each, and write the results.
     Scoreboard(ScoreboardArgs),
-    /// Commands that the runner starts itself with.
+    /// Hidden commands with which the runner starts its own program again.
     #[command(flatten)]
     Helper(HelperCommand),
 }

@@ -9,7 +9,7 @@ mod expected;
 mod render;
 mod runner;
 
-pub use expected::{AgentMistake, ExpectedFault, ExpectedFaults};
+pub use expected::{AgentMistake, FaultExpectation, FaultExpectations};
 pub use runner::{MutationPlan, run_mutations};
 
 use std::{

@@ -1,14 +1,14 @@
 //! Installs the agents of the profiles, plays the suite against each, and writes the page that compares them.
 //! Results are stored with each agent, so that one agent can be played again alone.
 
+mod agent_results;
 mod install;
 mod manual_checks;
 mod page;
 mod path_redactor;
-mod standing;
 
+pub use agent_results::{AgentResults, FailureReason, RuleResult};
 pub use path_redactor::PathRedactor;
-pub use standing::{AgentStanding, FailureReason, RuleResult};
 
 use acp_conformance::{
     AgentSpec, Case, CaseOutcome, PlayOptions, SuiteResult, case_folder, play_suite,
@@ -84,25 +84,25 @@ impl ScoreboardArgs {
         let cases = case_folder::cases(self.cases.as_slice())?;
         let own = self.parse_own_commands()?;
         fs::create_dir_all(&self.scratch).map_err(|error| path_error(&self.scratch, &error))?;
-        let mut standings = Vec::new();
+        let mut all_results = Vec::new();
         let mut missing = Vec::new();
         for name in Profile::built_in_names() {
             let profile = Profile::find(name).map_err(|error| error.to_string())?;
             let folder = self.scratch.join(name);
-            let standing_file = folder.join("standing.json");
+            let results_file = folder.join("standing.json");
             let command = own.get(name);
-            if profile.install.is_none() && command.is_none() && !standing_file.exists() {
+            if profile.install.is_none() && command.is_none() && !results_file.exists() {
                 continue;
             }
             let is_wanted = self.only.is_empty() || self.only.iter().any(|only| only == name);
             if is_wanted && (profile.install.is_some() || command.is_some()) {
-                self.update_standing(&profile, command, &folder, (&cases, &requirements), say)?;
+                self.update_results(&profile, command, &folder, (&cases, &requirements), say)?;
             }
-            if let Ok(text) = fs::read_to_string(&standing_file) {
-                let standing: AgentStanding = serde_json::from_str(&text).map_err(|error| {
-                    format!("{}; play {name} again", path_error(&standing_file, &error))
+            if let Ok(text) = fs::read_to_string(&results_file) {
+                let results: AgentResults = serde_json::from_str(&text).map_err(|error| {
+                    format!("{}; play {name} again", path_error(&results_file, &error))
                 })?;
-                standings.push(standing);
+                all_results.push(results);
             } else {
                 missing.push(name);
             }
@@ -111,13 +111,13 @@ impl ScoreboardArgs {
             return Ok(());
         }
         let checked = self.read_manual_checks()?;
-        let page = page::render_page(&requirements, &standings, &missing, &checked, cases.len());
+        let page = page::render_page(&requirements, &all_results, &missing, &checked, cases.len());
         fs::write(&self.page, page).map_err(|error| path_error(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())
     }
 
-    fn update_standing(
+    fn update_results(
         &self,
         profile: &Profile,
         command: Option<&Vec<String>>,
@@ -164,23 +164,23 @@ impl ScoreboardArgs {
         };
         let scratch = folder.parent().unwrap_or(&folder);
         let redactor = PathRedactor::new(scratch).map_err(|error| path_error(scratch, &error))?;
-        let standing = match play_suite(cases, &agent, &options, None, &on_outcome) {
+        let results = match play_suite(cases, &agent, &options, None, &on_outcome) {
             Ok(SuiteResult {
                 stop_reason: Some(why),
                 ..
-            }) => AgentStanding::unplayable(profile, why),
+            }) => AgentResults::unplayable(profile, why),
             Ok(mut played) => {
                 let flaky = replay_failures(&mut played, cases, &agent, &options, &on_outcome)?;
-                let once = flaky.iter().map(ToString::to_string);
-                let once: Vec<String> = once.collect();
-                AgentStanding::from_run(profile, &played, &once, requirements, &redactor)
+                let flaky = flaky.iter().map(ToString::to_string);
+                let flaky: Vec<String> = flaky.collect();
+                AgentResults::from_run(profile, &played, &flaky, requirements, &redactor)
             }
-            Err(fault) => AgentStanding::unplayable(profile, redactor.redact(&fault)),
+            Err(fault) => AgentResults::unplayable(profile, redactor.redact(&fault)),
         };
-        let standing_file = folder.join("standing.json");
-        let text = serde_json::to_string_pretty(&standing)
-            .map_err(|error| path_error(&standing_file, &error))?;
-        fs::write(&standing_file, text).map_err(|error| path_error(&standing_file, &error))
+        let results_file = folder.join("standing.json");
+        let text = serde_json::to_string_pretty(&results)
+            .map_err(|error| path_error(&results_file, &error))?;
+        fs::write(&results_file, text).map_err(|error| path_error(&results_file, &error))
     }
 
     fn parse_own_commands(&self) -> Result<BTreeMap<String, Vec<String>>, String> {

@@ -39,10 +39,10 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// Makes a relative program path absolute, because agents start in another folder, without
-    /// `target/debug/agent`.
+    /// Makes the path of the program absolute if it is relative, because agents start in another folder.
+    /// Program names without a slash are unchanged.
     #[must_use]
-    pub fn with_absolute_program(mut command: Vec<String>) -> Vec<String> {
+    pub fn make_program_absolute(mut command: Vec<String>) -> Vec<String> {
         if let Some(program) = command.first_mut()
             && program.contains('/')
             && let Ok(path) = std::path::absolute(&*program)
@@ -93,7 +93,7 @@ impl Default for PlayOptions {
 /// Failure of a step.
 #[derive(Debug)]
 pub(crate) enum StepError {
-    /// Something was received and did not match; the case continues.
+    /// A check failed. The case continues if the step cites a rule or is `exit`, and ends otherwise.
     Mismatch {
         /// Explanation of the mismatch.
         why: String,
@@ -110,7 +110,7 @@ pub(crate) enum StepError {
     /// This variable was never captured.
     UnsetVariable(String),
     /// Error in the case or the runner.
-    CaseFault(String),
+    SuiteError(String),
 }
 
 impl StepError {
@@ -174,10 +174,10 @@ pub(crate) async fn play_case_with_artifacts(
     play_steps(case, facts, &mut run, &mut outcome).await;
     run.end_case().await;
     for (rule, finding) in std::mem::take(&mut run.violations) {
-        run.seen_rules.remove(rule);
+        run.exercised_rules.remove(rule);
         outcome.add_check(rule, 0, CheckResult::Failed(finding));
     }
-    for rule in &run.seen_rules {
+    for rule in &run.exercised_rules {
         outcome.add_check(rule, 0, CheckResult::Passed);
     }
     if outcome.fault.is_some() {
@@ -281,7 +281,7 @@ async fn play_steps(
                 ended = Some(found(&format!("${name} is not set")));
                 continue;
             }
-            Err(StepError::CaseFault(fault)) => {
+            Err(StepError::SuiteError(fault)) => {
                 outcome.fault = Some(format!("line {}: {fault}", line.number));
                 ended = Some(found(&fault));
                 continue;
@@ -371,7 +371,7 @@ impl CaseRun<'_> {
             CaseStep::Restart(start) => self.restart_agent(start).await?,
             CaseStep::Eof => self.close_stdin()?,
             CaseStep::Exit(code) => self.check_exit(*code).await?,
-            CaseStep::ExitUnprompted(code) => self.check_unprompted_exit(*code).await?,
+            CaseStep::ExitUnprompted(code) => self.wait_and_check_exit(*code).await?,
             CaseStep::Term => self.send_sigterm()?,
             CaseStep::Kill => self.kill_agent().await?,
             CaseStep::StopReading(pipe) => self.stop_reading(*pipe)?,

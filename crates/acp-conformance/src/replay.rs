@@ -74,6 +74,7 @@ pub fn replay_failures(
                 break;
             }
         }
+        flaky.retain(|one| one.case != outcome.case || !has_failed(outcome, &one.rule));
     }
     Ok(flaky)
 }

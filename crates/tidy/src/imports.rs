@@ -1,10 +1,10 @@
-//! Finds circles of imports among the files of a crate.
+//! Finds import cycles among the files of a crate.
 //!
 //! A file imports another if it names an item by a path that leads there; re-exports are followed to the file that
 //! defines the item. Paths are resolved by their text, without macros and without test modules.
 
 use crate::{
-    File,
+    RepoFile,
     source::{module_path, without_test_items},
 };
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
@@ -28,7 +28,7 @@ struct Imports {
 /// Returns the groups of files of a crate that import each other, directly or not; the largest first. `folder` is the
 /// crate's `src`, for example `crates/tidy/src/`.
 #[must_use]
-pub fn circles(files: &[File], folder: &str) -> Vec<Vec<String>> {
+pub fn import_cycles(files: &[RepoFile], folder: &str) -> Vec<Vec<String>> {
     let mut modules: BTreeMap<ModulePath, Imports> = BTreeMap::new();
     for file in files {
         let Some(path) = file.path.strip_prefix(folder) else {
@@ -265,11 +265,11 @@ mod tests {
     use super::*;
 
     fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let file = |(path, text): &(&str, &str)| File {
+        let file = |(path, text): &(&str, &str)| RepoFile {
             path: format!("src/{path}"),
             text: (*text).to_owned(),
         };
-        circles(&files.iter().map(file).collect::<Vec<_>>(), "src/")
+        import_cycles(&files.iter().map(file).collect::<Vec<_>>(), "src/")
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn root() -> PathBuf {
 
 /// A file of the repository.
 #[derive(Debug)]
-pub struct File {
+pub struct RepoFile {
     /// Path relative to the root of the repository.
     pub path: String,
     /// Contents of the file; empty if not UTF-8.
@@ -34,17 +34,17 @@ pub struct File {
 /// # Panics
 /// Panics if git fails.
 #[must_use]
-pub fn files() -> Vec<File> {
+pub fn files() -> Vec<RepoFile> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
         .output()
         .expect("git lists the files");
     assert!(listed.status.success(), "git ls-files failed");
-    let mut files: Vec<File> = String::from_utf8_lossy(&listed.stdout)
+    let mut files: Vec<RepoFile> = String::from_utf8_lossy(&listed.stdout)
         .lines()
         .filter(|path| root().join(path).is_file())
-        .map(|path| File {
+        .map(|path| RepoFile {
             path: path.to_owned(),
             text: fs::read_to_string(root().join(path)).unwrap_or_default(),
         })
@@ -60,7 +60,7 @@ pub fn files() -> Vec<File> {
 /// # Panics
 /// Panics if there are too few, because then the files were not found.
 #[must_use]
-pub fn crate_names(files: &[File]) -> BTreeSet<&str> {
+pub fn crate_names(files: &[RepoFile]) -> BTreeSet<&str> {
     let folders = files
         .iter()
         .filter_map(|file| file.path.strip_prefix("crates/"));
@@ -69,9 +69,9 @@ pub fn crate_names(files: &[File]) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the hand-written Rust files.
+/// Returns all Rust files of the repository: tracked, or untracked and not ignored.
 #[must_use]
-pub fn rust_files() -> Vec<File> {
+pub fn rust_files() -> Vec<RepoFile> {
     let mut files = files();
     files.retain(|file| {
         Path::new(&file.path)

@@ -1,7 +1,7 @@
 //! Finds the types that a crate declares: structs, enums, unions, traits and aliases.
 
 use crate::{
-    File,
+    RepoFile,
     source::{module_path, without_test_items},
 };
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -17,7 +17,7 @@ const KEYWORDS: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
 /// # Panics
 /// Panics if a file is not Rust.
 #[must_use]
-pub fn repeated_names(files: &[File], folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+pub fn repeated_names(files: &[RepoFile], folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut test_modules = BTreeSet::new();
     let mut declared: Vec<(Vec<String>, &str, String)> = Vec::new();
     for file in files {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn types_of_modules_are_found_and_those_of_tests_and_bodies_are_not() {
-        let file = |path: &str, text: &str| File {
+        let file = |path: &str, text: &str| RepoFile {
             path: format!("src/{path}"),
             text: text.to_owned(),
         };

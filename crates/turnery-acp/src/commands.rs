@@ -51,7 +51,7 @@ pub(crate) fn list_commands<'o>(
     mcp_prompts: &'o [McpPrompt],
 ) -> Vec<CommandInfo<'o>> {
     let ours = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
-    let texts = options.slashes.iter();
+    let texts = options.custom_commands.iter();
     let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
     let of_servers = mcp_prompts.iter();
     let of_servers =

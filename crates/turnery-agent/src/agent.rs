@@ -11,7 +11,7 @@ use crate::{
     client::ClientPorts,
     cost_report::CostReport,
     session::{RememberedApprovals, Session, SessionEnv, SessionParts},
-    settings::{Projects, Settings},
+    settings::{Settings, SettingsResolver},
     trace_sink::{ModelCallTracer, TraceSink},
     usage_report::UsageReport,
 };
@@ -33,7 +33,7 @@ pub struct Agent {
     store: Arc<dyn Store>,
     models: Arc<ModelRegistry>,
     toolbox: Toolbox,
-    projects: Arc<dyn Projects>,
+    projects: Arc<dyn SettingsResolver>,
     tracer: ModelCallTracer,
     /// Environment variables hidden from MCP servers.
     hidden_env: Vec<String>,
@@ -46,7 +46,7 @@ impl Agent {
         store: Arc<dyn Store>,
         models: Arc<ModelRegistry>,
         toolbox: Toolbox,
-        projects: Arc<dyn Projects>,
+        projects: Arc<dyn SettingsResolver>,
     ) -> Self {
         Self {
             store,
@@ -82,7 +82,7 @@ impl Agent {
     /// Returns true if the default model, or any available model, accepts audio.
     #[must_use]
     pub fn supports_audio(&self) -> bool {
-        let usual = self.projects.usual_model();
+        let usual = self.projects.default_model();
         let usual = usual
             .filter(|name| self.models.require_key(name).is_ok())
             .and_then(|name| self.models.model(&name).ok());

@@ -45,7 +45,7 @@ pub use session::{
     PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionOptions,
     SetOptionError, StartError, ToolExecution, UnknownPriceError, known_price,
 };
-pub use settings::{Projects, Settings, SettingsError};
+pub use settings::{Settings, SettingsError, SettingsResolver};
 pub use sink::{ActivityLog, ActivitySink, PromptSinks};
 pub use sub_agent::SubAgentTool;
 pub use tokio_util::sync::CancellationToken;

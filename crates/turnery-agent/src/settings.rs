@@ -33,7 +33,7 @@ pub struct Settings {
     pub thinking: Thinking,
     /// Sampling temperature; `None` uses the provider's default (LOOP-43).
     pub temperature: Option<f32>,
-    /// System prompt, followed by the AGENTS.md files of the roots.
+    /// System prompt; the host includes the contents of AGENTS.md files itself.
     pub system: Arc<str>,
     /// Grants one extra turn without tools at the turn limit, for a final text answer, once per prompt (C-4).
     /// The outcome still reports the limit.
@@ -60,7 +60,7 @@ pub struct Settings {
     /// Time limit of each hook call.
     pub hook_time: Duration,
     /// Slash commands that expand to prompt text.
-    pub slashes: Arc<[CustomCommand]>,
+    pub custom_commands: Arc<[CustomCommand]>,
 }
 
 impl Settings {
@@ -90,31 +90,31 @@ impl Settings {
             mcp: Vec::new(),
             hooks: Vec::new(),
             hook_time: HOOK_TIME,
-            slashes: Arc::new([CustomCommand::init()]),
+            custom_commands: Arc::new([CustomCommand::init()]),
         }
     }
 }
 
 /// Reads the settings of a project. Called when a session is created or opened.
-pub trait Projects: Send + Sync + 'static {
+pub trait SettingsResolver: Send + Sync + 'static {
     /// Returns the settings for a session in `roots`, the working directory first. Reads files; must not
     /// block for long.
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError>;
 
     /// Returns the default model of a session, if it is known without reading files. Called before a session
     /// exists.
-    fn usual_model(&self) -> Option<ModelName> {
+    fn default_model(&self) -> Option<ModelName> {
         None
     }
 }
 
 /// Uses the same settings in every folder.
-impl Projects for Settings {
+impl SettingsResolver for Settings {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         Ok(self.clone())
     }
 
-    fn usual_model(&self) -> Option<ModelName> {
+    fn default_model(&self) -> Option<ModelName> {
         Some(self.model.clone())
     }
 }

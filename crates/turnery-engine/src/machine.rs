@@ -217,7 +217,8 @@ impl Loop {
         self.emitter.turn_index
     }
 
-    /// Returns true once `Commit` was emitted: later inputs cannot change the outcome.
+    /// Returns true once the outcome cannot change any more: `Commit` was emitted, or the loop is over
+    /// without a commit.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         matches!(self.stage, Stage::Committing(_) | Stage::Finished)

@@ -2,7 +2,7 @@
 
 /// Facts about a family of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KnownModel {
+pub(crate) struct ModelFacts {
     /// Size of the context window. Unit: tokens.
     pub(crate) context: u32,
     /// Largest response. Unit: tokens.
@@ -12,8 +12,8 @@ pub(crate) struct KnownModel {
     pub(crate) reasoning: bool,
 }
 
-const fn known(context: u32, output: u32, images: bool, reasoning: bool) -> KnownModel {
-    KnownModel {
+const fn entry(context: u32, output: u32, images: bool, reasoning: bool) -> ModelFacts {
+    ModelFacts {
         context,
         output,
         images,
@@ -23,51 +23,51 @@ const fn known(context: u32, output: u32, images: bool, reasoning: bool) -> Know
 }
 
 /// Returns a model that accepts audio but no images.
-const fn audio_entry(context: u32, output: u32) -> KnownModel {
-    KnownModel {
+const fn audio_entry(context: u32, output: u32) -> ModelFacts {
+    ModelFacts {
         audio: true,
-        ..known(context, output, false, false)
+        ..entry(context, output, false, false)
     }
 }
 
 /// Name prefixes of families with their facts. The first matching row applies.
-const MODEL_FAMILIES: &[(&str, KnownModel)] = &[
-    ("claude-3-7", known(200_000, 64_000, true, true)),
-    ("claude-3-5", known(200_000, 8_192, true, false)),
-    ("claude-3", known(200_000, 4_096, true, false)),
-    ("claude-opus-4-5", known(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-5", known(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-2", known(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-0", known(200_000, 64_000, true, true)),
-    ("claude-haiku-4-5", known(200_000, 64_000, true, true)),
-    ("claude-opus-4-2", known(200_000, 32_000, true, true)),
-    ("claude-opus-4-1", known(200_000, 32_000, true, true)),
-    ("claude-opus-4-0", known(200_000, 32_000, true, true)),
-    ("claude-", known(1_000_000, 64_000, true, true)),
-    ("gpt-5-chat", known(128_000, 16_384, true, false)),
-    ("gpt-5", known(400_000, 128_000, true, true)),
-    ("gpt-4-1", known(1_047_576, 32_768, true, false)),
+const MODEL_FAMILIES: &[(&str, ModelFacts)] = &[
+    ("claude-3-7", entry(200_000, 64_000, true, true)),
+    ("claude-3-5", entry(200_000, 8_192, true, false)),
+    ("claude-3", entry(200_000, 4_096, true, false)),
+    ("claude-opus-4-5", entry(200_000, 64_000, true, true)),
+    ("claude-sonnet-4-5", entry(200_000, 64_000, true, true)),
+    ("claude-sonnet-4-2", entry(200_000, 64_000, true, true)),
+    ("claude-sonnet-4-0", entry(200_000, 64_000, true, true)),
+    ("claude-haiku-4-5", entry(200_000, 64_000, true, true)),
+    ("claude-opus-4-2", entry(200_000, 32_000, true, true)),
+    ("claude-opus-4-1", entry(200_000, 32_000, true, true)),
+    ("claude-opus-4-0", entry(200_000, 32_000, true, true)),
+    ("claude-", entry(1_000_000, 64_000, true, true)),
+    ("gpt-5-chat", entry(128_000, 16_384, true, false)),
+    ("gpt-5", entry(400_000, 128_000, true, true)),
+    ("gpt-4-1", entry(1_047_576, 32_768, true, false)),
     ("gpt-4o-audio", audio_entry(128_000, 16_384)),
     ("gpt-4o-mini-audio", audio_entry(128_000, 16_384)),
     ("gpt-audio", audio_entry(128_000, 16_384)),
-    ("gpt-4o", known(128_000, 16_384, true, false)),
-    ("gpt-4-turbo", known(128_000, 4_096, true, false)),
-    ("gpt-oss", known(131_072, 32_768, false, true)),
-    ("o1", known(200_000, 100_000, true, true)),
-    ("o3", known(200_000, 100_000, true, true)),
-    ("o4", known(200_000, 100_000, true, true)),
-    ("deepseek-reasoner", known(128_000, 64_000, false, true)),
-    ("deepseek-chat", known(128_000, 8_192, false, false)),
-    ("mistral-large", known(128_000, 32_768, true, false)),
-    ("mistral-medium", known(128_000, 32_768, true, false)),
-    ("mistral-small", known(128_000, 32_768, true, false)),
-    ("magistral", known(128_000, 40_000, true, true)),
-    ("devstral", known(128_000, 32_768, false, false)),
-    ("codestral", known(128_000, 32_768, false, false)),
+    ("gpt-4o", entry(128_000, 16_384, true, false)),
+    ("gpt-4-turbo", entry(128_000, 4_096, true, false)),
+    ("gpt-oss", entry(131_072, 32_768, false, true)),
+    ("o1", entry(200_000, 100_000, true, true)),
+    ("o3", entry(200_000, 100_000, true, true)),
+    ("o4", entry(200_000, 100_000, true, true)),
+    ("deepseek-reasoner", entry(128_000, 64_000, false, true)),
+    ("deepseek-chat", entry(128_000, 8_192, false, false)),
+    ("mistral-large", entry(128_000, 32_768, true, false)),
+    ("mistral-medium", entry(128_000, 32_768, true, false)),
+    ("mistral-small", entry(128_000, 32_768, true, false)),
+    ("magistral", entry(128_000, 40_000, true, true)),
+    ("devstral", entry(128_000, 32_768, false, false)),
+    ("codestral", entry(128_000, 32_768, false, false)),
 ];
 
 /// Returns the facts about `model`; accepts names of resellers (`anthropic/claude-sonnet-4.5`).
-pub(crate) fn look_up(model: &str) -> Option<KnownModel> {
+pub(crate) fn look_up(model: &str) -> Option<ModelFacts> {
     let name = model.rsplit('/').next().unwrap_or(model).replace('.', "-");
     MODEL_FAMILIES
         .iter()

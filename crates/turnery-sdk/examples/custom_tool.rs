@@ -16,7 +16,7 @@ const SCRIPT: &str = r#"{"answers": [
     {"when": {"last_tool_result_contains": "12 seats"}, "steps": [{"text": "Three tables seat twelve."}]}
 ]}"#;
 
-/// Returns how many people find a seat.
+/// Tool that counts the seats at a number of tables.
 struct Seats(ToolSpec);
 
 impl Tool for Seats {

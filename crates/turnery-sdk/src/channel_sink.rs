@@ -12,8 +12,8 @@ pub struct ChannelSink(mpsc::Sender<PromptActivity>);
 impl ChannelSink {
     /// Creates a sink and its receiver. A capacity of 0 counts as 1.
     #[must_use]
-    pub fn new(room: usize) -> (Self, mpsc::Receiver<PromptActivity>) {
-        let (sender, receiver) = mpsc::channel(room.max(1));
+    pub fn new(capacity: usize) -> (Self, mpsc::Receiver<PromptActivity>) {
+        let (sender, receiver) = mpsc::channel(capacity.max(1));
         (Self(sender), receiver)
     }
 }

@@ -48,7 +48,8 @@ impl PromptOutput {
     }
 }
 
-/// Error of running a prompt: it has no outcome, and none of it was stored (LASH-33 to 35).
+/// Error of running a prompt, which then has no outcome. The loop that failed was not stored; earlier loops
+/// of the same prompt, each in its own frame, were (LASH-33 to 35).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The prompt was not accepted.
@@ -123,7 +124,7 @@ impl PromptBuilder {
 
     fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, RunError> {
         let (sinks, log) = PromptSinks::new(sink);
-        let content = self.input.content().unwrap_or_else(|error| {
+        let content = self.input.into_content().unwrap_or_else(|error| {
             self.options
                 .hooks
                 .insert(0, Arc::new(RejectInvalidInput::new(&error)));

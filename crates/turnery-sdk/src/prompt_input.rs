@@ -31,7 +31,7 @@ pub enum InputItem {
 pub struct ImageBlob {
     /// Media type, for example `image/png`.
     pub mime_type: String,
-    /// Encoded image.
+    /// Content of the image file, for example of a PNG; not base64.
     pub bytes: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl PromptInput {
     }
 
     /// Converts the input to message content, images with their media type (LASH-42).
-    pub fn content(self) -> Result<Vec<Content>, InputError> {
+    pub fn into_content(self) -> Result<Vec<Content>, InputError> {
         let mut images: HashMap<String, ImageData> = HashMap::new();
         let mut content = Vec::with_capacity(self.items.len());
         for item in self.items {

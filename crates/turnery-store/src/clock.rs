@@ -1,4 +1,4 @@
-//! Provides the time for leases; tests can replace the clock.
+//! Provides the current time, which tests can replace, and time-ordered UUIDs.
 
 use chrono::DateTime;
 use std::{
@@ -21,7 +21,8 @@ pub struct Clock {
 pub(crate) struct ClockReading {
     /// Wall-clock time, which may be set and differs between machines.
     pub(crate) wall: Timestamp,
-    /// Time since the machine booted, shared by all its processes.
+    /// Time of the monotonic clock. With `Clock::system` on Unix all processes of the machine share it;
+    /// elsewhere it counts from the first use in this process.
     pub(crate) monotonic: Duration,
 }
 
@@ -76,7 +77,8 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Does not advance during sleep, so that a holder can renew its lane after waking up.
+/// Returns the time of the monotonic clock. On Linux it does not advance during sleep, so that a holder can
+/// renew its lane after waking up; on macOS it does.
 #[cfg(unix)]
 fn since_boot() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -99,8 +101,8 @@ pub fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// Returns a new id, greater than all earlier ones. With a clock set before 1970, where `Uuid::now_v7` panics,
-/// the id is unique but not ordered.
+/// Returns a new UUID (version 7), greater than all earlier ones of this process. With a clock set before
+/// 1970, where `Uuid::now_v7` panics, the UUID is unique but not ordered.
 #[must_use]
 pub fn new_uuid() -> Uuid {
     uuid_at(SystemTime::now())

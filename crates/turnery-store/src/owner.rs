@@ -61,6 +61,8 @@ fn process_start(pid: &str) -> Option<ProcessStart> {
     Some(ProcessStart { ticks, zombie })
 }
 
+/// Returns the value of a `name=value` field of a process description. A description is a list of such fields
+/// separated by spaces: `pid`, and where `/proc` is available also `start`, `boot` and `ns`.
 pub(crate) fn process_field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
     process
         .split(' ')
@@ -92,7 +94,9 @@ pub(crate) fn process_state(process: &str) -> ProcessState {
     }
 }
 
-/// Returns true if the holder's process certainly runs on this machine, even if its lease has expired.
+/// Returns true if the holder's process appears to run on this machine, even if its lease has expired.
+/// Without a recorded start time only the pid is compared, so a reused pid counts as alive, and on systems
+/// other than Unix any pid does.
 pub(crate) fn is_alive_here(process: &str) -> bool {
     let pid = process_field(process, "pid").and_then(|pid| pid.parse::<i32>().ok());
     if process_state(process) == ProcessState::Gone || pid.is_none_or(|pid| pid <= 0) {

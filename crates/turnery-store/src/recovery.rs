@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use turnery_engine::{Event, LoopRecord};
 
-/// Returns the records of these journals, oldest first, and the greatest number of a loop without a record: a
-/// journal that does not start with its loop yields none.
+/// Recovers the records of uncommitted loops, oldest first. Also returns the greatest number of a loop that
+/// has no record because its journal lacks the start event, or 0, so that the number is not reused (LOOP-10).
 pub(crate) fn recover_loops(journals: &[Vec<Event>]) -> (Vec<LoopRecord>, u64) {
     let records = turnery_engine::recover_interrupted_loops(journals);
     let ids = journals.iter().filter_map(|events| events.first());

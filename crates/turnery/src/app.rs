@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use turnery_agent::{Agent, Projects as _, Settings, SettingsError};
+use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver as _};
 use turnery_engine::Price;
 use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,

@@ -64,8 +64,8 @@ fn is_shared_folder(folder: &Path) -> bool {
     folder == std::env::temp_dir() || folder.metadata().is_ok_and(is_open)
 }
 
-/// Returns the resolved path of `file`, if it is a file inside `top`. Links that lead out of the project are not
-/// followed, since the file's contents are sent to the model's provider.
+/// Returns the resolved path of `file` if it is a Markdown file inside `top`. Links that lead out of the
+/// project are not followed, since the file's contents are sent to the model's provider.
 pub(crate) fn resolve_inside(file: &Path, top: &Path) -> Option<PathBuf> {
     let file = file.canonicalize().ok()?;
     if !file.starts_with(top.canonicalize().ok()?) {

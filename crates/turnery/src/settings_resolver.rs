@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
-use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_agent::{Settings, SettingsError, SettingsResolver};
 use turnery_models::ModelName;
 use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings, policy::program_files};
 
@@ -136,7 +136,7 @@ impl SettingsSources {
     }
 }
 
-impl Projects for SettingsSources {
+impl SettingsResolver for SettingsSources {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         let choice = self.resolve_layer(roots).map_err(SettingsError)?;
         if let Some(problem) = self.live_providers.read_error() {
@@ -169,12 +169,13 @@ impl Projects for SettingsSources {
             hooks: hooks::hook_commands(&entries, roots, &sandbox),
             hook_time: hooks::slowest_timeout(&entries),
             sandbox,
-            slashes: slash_commands::load_commands(self.commands_folder.as_deref(), roots).into(),
+            custom_commands: slash_commands::load_commands(self.commands_folder.as_deref(), roots)
+                .into(),
             ..usual
         })
     }
 
-    fn usual_model(&self) -> Option<ModelName> {
+    fn default_model(&self) -> Option<ModelName> {
         let choice = self.resolve_layer(&[]).ok()?;
         Some(
             choice

@@ -29,8 +29,8 @@ impl Paint {
     }
 }
 
-/// Removes control characters that a terminal would act on. Text that the user decides about goes through
-/// [`visible`] instead.
+/// Replaces control and bidirectional characters that a terminal would act on with U+FFFD, except newlines
+/// and tabs. Text that the user decides about goes through [`visible`] instead.
 pub(crate) fn replace_control_chars(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')

@@ -1,4 +1,5 @@
-//! Runs the steps of `cargo xtask ci` in order, and stops at the first step that fails twice.
+//! Runs the steps of `cargo xtask ci` in order until one fails. Steps that run programs retry their failed
+//! parts once.
 
 mod busy_loops;
 mod options;
@@ -76,7 +77,7 @@ const fn step(
 /// Runs `cargo xtask ci` with these arguments.
 ///
 /// # Errors
-/// Fails if a step fails twice or the arguments are invalid.
+/// Fails if a step fails or the arguments are invalid.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = CiOptions::parse(args)?;
     let _busy = BusyLoops::start(options.busy_loops)?;

@@ -61,7 +61,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     Ok(())
 }
 
-/// Returns the output of `turnery tool list` without any configuration; it ends with what confines commands.
+/// Returns the output of `turnery tool list` without any configuration; its last line describes the sandbox.
 fn list_tools() -> Result<String> {
     let home = empty_home()?;
     let output = Command::new(target_folder().join("debug/turnery"))
@@ -74,8 +74,8 @@ fn list_tools() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns what `turnery tool list` says that this machine lacks to confine commands: tests of that pass without
-/// testing anything.
+/// Returns the line of `turnery tool list` about the sandbox if it is absent or partial here; tests of the
+/// missing parts pass without testing anything. Also reports that the line is missing.
 fn sandbox_gap(listing: String) -> Option<String> {
     let mut lines = listing.lines();
     let Some(line) = lines.rfind(|line| line.starts_with("Commands ")) else {

@@ -15,7 +15,7 @@ use marks::{MarkError, Proof};
 use modules::NamedModules;
 use std::{collections::BTreeMap, fmt::Write as _, fs};
 use table::{GROUPS, Requirement, RequirementId, Table};
-use tidy::File;
+use tidy::RepoFile;
 
 /// File with turnery's own requirements.
 const OWN_FILE: &str = "docs/requirements.toml";
@@ -95,7 +95,7 @@ fn read_trace() -> Result<Trace> {
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = NamedModules::default();
-    for File { path, text } in tidy::files() {
+    for RepoFile { path, text } in tidy::files() {
         let Some(read) = marks::mark_reader(&path) else {
             continue;
         };

@@ -7,7 +7,7 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
     ("utf8_lost_in", utf8_lost_in),
     ("needlessly_long_line", needlessly_long_line),
     ("blank_line_refused", blank_line_refused),
-    ("carriage_return_dropped", carriage_return_dropped),
+    ("carriage_return_dropped", crlf_line_dropped),
     ("last_line_lost", last_line_lost),
 ];
 
@@ -46,7 +46,7 @@ fn blank_line_refused(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn carriage_return_dropped(m: &mut InterceptedLine<'_>) {
+fn crlf_line_dropped(m: &mut InterceptedLine<'_>) {
     if m.direction == Direction::ToAgent && m.raw.ends_with(b"\r\n") {
         m.swallow();
     }

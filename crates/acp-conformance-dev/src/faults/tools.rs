@@ -9,7 +9,7 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
     ("relative_location", relative_location),
     ("line_zero", line_zero),
     ("diff_fragment", diff_fragment),
-    ("diff_of_new_file_empty", diff_of_new_file_empty),
+    ("diff_of_new_file_empty", new_file_has_empty_old_text),
     ("call_name_late", call_name_late),
 ];
 
@@ -25,7 +25,7 @@ fn is_final_update(m: &InterceptedLine<'_>) -> bool {
     is_v1_tool_update(m) && matches!(m.get_str(STATUS), "completed" | "failed")
 }
 
-fn is_live_update(m: &InterceptedLine<'_>) -> bool {
+fn is_update_of_running_prompt(m: &InterceptedLine<'_>) -> bool {
     is_v1_tool_update(m) && m.connection.running_prompt(&m.session_id()).is_some()
 }
 
@@ -113,7 +113,7 @@ fn diff_fragment(m: &mut InterceptedLine<'_>) {
     });
 }
 
-fn diff_of_new_file_empty(m: &mut InterceptedLine<'_>) {
+fn new_file_has_empty_old_text(m: &mut InterceptedLine<'_>) {
     edit_diffs(m, |diff| {
         if diff["oldText"].is_null() {
             diff["oldText"] = json!("");
@@ -123,12 +123,12 @@ fn diff_of_new_file_empty(m: &mut InterceptedLine<'_>) {
 
 /// Reports the tool name only in the final update.
 fn call_name_late(m: &mut InterceptedLine<'_>) {
-    if is_live_update(m) && m.update_kind() == "tool_call" {
+    if is_update_of_running_prompt(m) && m.update_kind() == "tool_call" {
         if let Some(name) = m.remove("/params/update/name") {
             let id = m.get_str("/params/update/toolCallId").to_owned();
             m.remember(&id, name);
         }
-    } else if is_final_update(m) && is_live_update(m) {
+    } else if is_final_update(m) && is_update_of_running_prompt(m) {
         let name = m.recall(m.get_str("/params/update/toolCallId"));
         if name.is_string() {
             m.set("/params/update/name", name);

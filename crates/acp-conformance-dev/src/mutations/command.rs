@@ -1,6 +1,6 @@
 //! Runs `acp-conformance-dev mutations`.
 
-use super::{ExpectedFaults, MutationPlan, MutationRow, MutationTable, run_mutations};
+use super::{FaultExpectations, MutationPlan, MutationRow, MutationTable, run_mutations};
 use crate::faults;
 use acp_conformance::{
     AgentSpec, PlayOptions, Requirements, case_folder, profile::Profile, requirements::Level,
@@ -81,7 +81,7 @@ impl MutationsArgs {
         let profile = self.profile.as_deref().map(Profile::find).transpose();
         let words = self.agent.as_deref().unwrap_or_default().split_whitespace();
         let agent = AgentSpec {
-            command: AgentSpec::with_absolute_program(words.map(str::to_owned).collect()),
+            command: AgentSpec::make_program_absolute(words.map(str::to_owned).collect()),
             profile: profile.map_err(|error| error.to_string())?,
             ..AgentSpec::default()
         };
@@ -104,7 +104,7 @@ impl MutationsArgs {
         let on_row = |row: &MutationRow| progress(&progress_line(row));
         let table = run_mutations(
             &plan,
-            &ExpectedFaults::read()?,
+            &FaultExpectations::read()?,
             &breakable_rules()?,
             &on_row,
         )?;
@@ -153,27 +153,30 @@ mod tests {
     #[test]
     fn faults_toml_names_known_rules_and_covers_all() {
         let requirements = Requirements::built_in().unwrap();
-        let expected = ExpectedFaults::read().unwrap();
+        let expected = FaultExpectations::read().unwrap();
         let broken = expected.broken_rules();
         for rule in broken
             .iter()
             .copied()
-            .chain(expected.without.keys().map(String::as_str))
+            .chain(expected.unbroken_rules.keys().map(String::as_str))
         {
             assert!(requirements.rule(rule).is_some(), "{rule} is no rule");
         }
         for (fault, what) in &expected.faults {
             assert!(!what.breaks.is_empty(), "{fault} breaks nothing");
-            assert!(what.breaks.is_disjoint(&what.also), "{fault} says it twice");
-            for rule in &what.also {
+            assert!(
+                what.breaks.is_disjoint(&what.may_fail),
+                "{fault} says it twice"
+            );
+            for rule in &what.may_fail {
                 assert!(
                     requirements.rule(rule).is_some(),
                     "{fault}: {rule} is no rule"
                 );
             }
         }
-        assert_eq!(expected.traps.len(), 28);
-        for (trap, what) in &expected.traps {
+        assert_eq!(expected.agent_mistakes.len(), 28);
+        for (trap, what) in &expected.agent_mistakes {
             match what {
                 AgentMistake::Faults(faults) => {
                     assert!(!faults.is_empty(), "{trap}");
@@ -184,14 +187,15 @@ mod tests {
                 AgentMistake::Reason(reason) => assert!(!reason.is_empty(), "{trap}"),
             }
         }
-        for rule in expected.without.keys() {
+        for rule in expected.unbroken_rules.keys() {
             assert!(
                 !broken.contains(rule.as_str()),
                 "{rule} has a reason and a fault"
             );
         }
-        let hole =
-            |rule: &String| !broken.contains(rule.as_str()) && !expected.without.contains_key(rule);
+        let hole = |rule: &String| {
+            !broken.contains(rule.as_str()) && !expected.unbroken_rules.contains_key(rule)
+        };
         let holes: Vec<_> = breakable_rules()
             .unwrap()
             .into_iter()

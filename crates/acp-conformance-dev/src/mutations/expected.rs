@@ -10,13 +10,15 @@ const FAULTS_TOML: &str = include_str!("../../../../conformance/faults.toml");
 /// Contents of `faults.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ExpectedFaults {
+pub struct FaultExpectations {
     /// Faults by name.
-    pub faults: BTreeMap<String, ExpectedFault>,
+    pub faults: BTreeMap<String, FaultExpectation>,
     /// Rules that no fault breaks, each with the reason.
-    pub without: BTreeMap<String, String>,
+    #[serde(rename = "without")]
+    pub unbroken_rules: BTreeMap<String, String>,
     /// Mistakes of real agents, by name.
-    pub traps: BTreeMap<String, AgentMistake>,
+    #[serde(rename = "traps")]
+    pub agent_mistakes: BTreeMap<String, AgentMistake>,
 }
 
 /// Mistake of real agents, and the faults that reproduce it.
@@ -32,17 +34,17 @@ pub enum AgentMistake {
 /// Expected result of one fault.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ExpectedFault {
+pub struct FaultExpectation {
     /// Effect of the fault, in a sentence.
     pub does: String,
     /// Rules that must fail.
     pub breaks: BTreeSet<String>,
     /// Rules that may fail along with them, in cases that depend on the broken behaviour.
-    #[serde(default)]
-    pub also: BTreeSet<String>,
+    #[serde(default, rename = "also")]
+    pub may_fail: BTreeSet<String>,
 }
 
-impl ExpectedFaults {
+impl FaultExpectations {
     /// Reads the embedded table.
     ///
     /// # Errors

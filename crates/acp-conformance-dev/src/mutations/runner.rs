@@ -1,7 +1,7 @@
 //! Plays the suite through the proxy, once without a fault and once with each fault, with as few cases as
 //! possible.
 
-use super::{ExpectedFault, ExpectedFaults, MutationRow, MutationTable};
+use super::{FaultExpectation, FaultExpectations, MutationRow, MutationTable};
 use crate::{
     broken_agent::{Recording, read_recordings},
     faults::{self, Direction, Fault, FaultInjector},
@@ -69,7 +69,7 @@ const PARALLEL_FAULTS: usize = 16;
 /// If the agent or the proxy cannot be started, or recordings cannot be written.
 pub fn run_mutations(
     plan: &MutationPlan<'_>,
-    expected: &ExpectedFaults,
+    expected: &FaultExpectations,
     rules: &BTreeSet<String>,
     on_row: &(dyn Fn(&MutationRow) + Sync),
 ) -> Result<MutationTable, String> {
@@ -147,7 +147,7 @@ pub fn run_mutations(
         rows[fault] = row;
     }
     let broken = expected.broken_rules();
-    let reasoned = |rule: &String| expected.without.contains_key(rule);
+    let reasoned = |rule: &String| expected.unbroken_rules.contains_key(rule);
     let unbroken = rules
         .iter()
         .filter(|rule| !broken.contains(rule.as_str()) && !reasoned(rule));
@@ -173,7 +173,7 @@ struct FaultTrial<'a> {
     facts: &'a AgentFacts,
     baseline: &'a [BaselineCase<'a>],
     fault: &'static Fault,
-    expected: &'a ExpectedFault,
+    expected: &'a FaultExpectation,
     /// Indices of the cases that the fault changes.
     affected_cases: Vec<usize>,
     /// Limits how many cases all faults together play at once.
@@ -201,7 +201,7 @@ impl FaultTrial<'_> {
             fault: self.fault.name.to_owned(),
             description: self.expected.does.clone(),
             breaks: self.expected.breaks.clone(),
-            may_fail: self.expected.also.clone(),
+            may_fail: self.expected.may_fail.clone(),
             failed: BTreeMap::new(),
             case_count: 0,
             first_complaint: None,
@@ -363,8 +363,8 @@ fn play_one(
         .ok_or_else(|| format!("{} was not played", case.name))
 }
 
-/// Returns the rules that failed, and faults of the runner in brackets. Rules that were not reached have not
-/// failed.
+/// Returns the rules that failed, and an error of the suite itself as a key in parentheses. Rules that were
+/// not reached have not failed.
 fn failed_rules(outcome: &CaseOutcome) -> FailedRules {
     let why = |why: &str| format!("{}: {why}", outcome.case);
     let failed = outcome

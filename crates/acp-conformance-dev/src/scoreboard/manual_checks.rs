@@ -1,6 +1,6 @@
 //! Defines notes on failures that were checked by hand.
 
-use super::standing::AgentStanding;
+use super::agent_results::AgentResults;
 use acp_conformance::requirements::Rule;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(super) struct ManualCheck {
 }
 
 impl ManualCheck {
-    pub(super) fn is_about(&self, standing: &AgentStanding, rule: &Rule) -> bool {
-        self.agent == standing.name && self.rules.contains(&rule.id)
+    pub(super) fn is_about(&self, results: &AgentResults, rule: &Rule) -> bool {
+        self.agent == results.name && self.rules.contains(&rule.id)
     }
 }

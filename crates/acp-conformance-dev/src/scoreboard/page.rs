@@ -2,8 +2,8 @@
 //! then each agent in detail. Failures of required rules are open, all others are folded.
 
 use super::{
+    agent_results::{AgentResults, BROKEN_VERDICTS, FailureReason},
     manual_checks::ManualChecks,
-    standing::{AgentStanding, BROKEN_VERDICTS, FailureReason},
 };
 use acp_conformance::{
     report::{self, REPORTED_SLOWDOWN},
@@ -29,8 +29,8 @@ const MAX_SHOWN_CHARS: usize = 200;
 #[template(path = "scoreboard.md")]
 struct ScoreboardPage<'a> {
     requirements: &'a Requirements,
-    agents: Vec<&'a AgentStanding>,
-    examples: Vec<&'a AgentStanding>,
+    agents: Vec<&'a AgentResults>,
+    examples: Vec<&'a AgentResults>,
     missing: &'a [&'a str],
     checked: &'a ManualChecks,
     /// Number of cases.
@@ -44,13 +44,13 @@ struct ScoreboardPage<'a> {
 /// Renders the page. `missing`: names of known agents without a result.
 pub(super) fn render_page(
     requirements: &Requirements,
-    standings: &[AgentStanding],
+    all_results: &[AgentResults],
     missing: &[&str],
     checked: &ManualChecks,
     cases: usize,
 ) -> String {
-    let is_example = |standing: &&AgentStanding| standing.is_example;
-    let (examples, mut agents): (Vec<_>, Vec<_>) = standings.iter().partition(is_example);
+    let is_example = |results: &&AgentResults| results.is_example;
+    let (examples, mut agents): (Vec<_>, Vec<_>) = all_results.iter().partition(is_example);
     agents.sort_by_key(|agent| sort_key(requirements, agent));
     let many = agents.len().div_ceil(2).max(2);
     let rules = requirements.rules.iter();
@@ -75,17 +75,17 @@ pub(super) fn render_page(
 
 /// Returns the sort key: agents that break the fewest MUST rules come first, then the fewest facts, and so on;
 /// agents that could not be played come last.
-fn sort_key(requirements: &Requirements, standing: &AgentStanding) -> (bool, Vec<usize>, String) {
+fn sort_key(requirements: &Requirements, results: &AgentResults) -> (bool, Vec<usize>, String) {
     let broken = COLUMNS.map(|(_, levels)| {
-        let (passed, judged) = standing.kept_and_judged(requirements, levels);
+        let (passed, judged) = results.count_passed_and_judged(requirements, levels);
         judged - passed
     });
-    let name = standing.name.clone();
-    (standing.rules.is_empty(), broken.to_vec(), name)
+    let name = results.name.clone();
+    (results.rules.is_empty(), broken.to_vec(), name)
 }
 
-fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str> {
-    let breaks = |agent: &&&AgentStanding| {
+fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentResults]) -> Vec<&'a str> {
+    let breaks = |agent: &&&AgentResults| {
         let found = agent.rules.get(&rule.id);
         found.is_some_and(|found| BROKEN_VERDICTS.contains(&found.verdict))
     };
@@ -95,55 +95,57 @@ fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str
 
 impl ScoreboardPage<'_> {
     /// Renders the table that compares agents.
-    fn table(&self, standings: &[&AgentStanding]) -> String {
+    fn table(&self, all_results: &[&AgentResults]) -> String {
         let headings: String = COLUMNS.map(|(heading, _)| format!(" {heading} |")).concat();
         let line = "--:|".repeat(2 + COLUMNS.len());
         let head =
             format!("| | version |{headings} not applicable | not reached |\n|---|---|{line}\n");
-        let rows = standings.iter().map(|standing| self.row(standing));
+        let rows = all_results.iter().map(|results| self.row(results));
         head + &rows.collect::<String>()
     }
 
-    fn row(&self, standing: &AgentStanding) -> String {
-        let name = &standing.name;
-        let revision = match &standing.revision {
-            _ if standing.rules.is_empty() => String::new(),
+    fn row(&self, results: &AgentResults) -> String {
+        let name = &results.name;
+        let revision = match &results.revision {
+            _ if results.rules.is_empty() => String::new(),
             Some(revision) if *revision == self.requirements.revision => String::new(),
             other => format!(", revision {}", other.as_deref().unwrap_or("unknown")),
         };
-        let version = escape_cell(standing.version().unwrap_or("?"));
-        let cells =
-            COLUMNS.map(
-                |(_, levels)| match standing.kept_and_judged(self.requirements, levels) {
-                    (_, 0) => " – |".to_owned(),
-                    (passed, judged) => format!(" {passed} of {judged} |"),
-                },
-            );
-        let count = |verdict| standing.ids_with_verdict(verdict).len();
+        let version = escape_cell(results.version().unwrap_or("?"));
+        let cells = COLUMNS.map(|(_, levels)| {
+            match results.count_passed_and_judged(self.requirements, levels) {
+                (_, 0) => " – |".to_owned(),
+                (passed, judged) => format!(" {passed} of {judged} |"),
+            }
+        });
+        let count = |verdict| results.ids_with_verdict(verdict).len();
         let (missing, unreached) = (count(Verdict::NotApplicable), count(Verdict::NotReached));
         let cells = cells.concat();
         format!("| [{name}](#{name}){revision} | {version} |{cells} {missing} | {unreached} |\n")
     }
 
     /// Returns how many rules of these levels could be judged.
-    fn judged(&self, standing: &AgentStanding, levels: &[Level]) -> usize {
-        standing.kept_and_judged(self.requirements, levels).1
+    fn judged(&self, results: &AgentResults, levels: &[Level]) -> usize {
+        results.count_passed_and_judged(self.requirements, levels).1
     }
 
-    fn folded_lists<'s>(&self, standing: &'s AgentStanding) -> [(&'static str, &'s [String]); 2] {
+    fn folded_lists<'s>(&self, results: &'s AgentResults) -> [(&'static str, &'s [String]); 2] {
         [
-            ("Steps that ended their case", &standing.broken),
-            ("Failed in one play, and not in the last", &standing.once),
+            ("Steps that ended their case", &results.run_problems),
+            (
+                "Failed in one play, and not in the last",
+                &results.flaky_failures,
+            ),
         ]
     }
 
     /// Renders the broken rules of these levels, by level.
-    fn broken_rules(&self, standing: &AgentStanding, levels: &[Level]) -> Vec<String> {
+    fn broken_rules(&self, results: &AgentResults, levels: &[Level]) -> Vec<String> {
         let rules = levels.iter().flat_map(|level| {
             let rules = self.requirements.rules.iter();
             rules.filter(move |rule| rule.level == *level)
         });
-        let found = rules.filter_map(|rule| Some((rule, standing.rules.get(&rule.id)?)));
+        let found = rules.filter_map(|rule| Some((rule, results.rules.get(&rule.id)?)));
         let broken = found.filter(|(_, found)| BROKEN_VERDICTS.contains(&found.verdict));
         let render = |(rule, why): (&Rule, &Option<FailureReason>)| {
             let mut text = format!("- **{}**, {}: {}.\n", rule.id, rule.level, rule.says);
@@ -151,7 +153,7 @@ impl ScoreboardPage<'_> {
                 text.push_str(&format!("  {}\n", format_reason(why)));
             }
             let notes = self.checked.checked.iter();
-            for note in notes.filter(|note| note.is_about(standing, rule)) {
+            for note in notes.filter(|note| note.is_about(results, rule)) {
                 text.push_str(&format!("  *By hand:* {}\n", note.how));
             }
             text
@@ -167,7 +169,7 @@ fn format_reason(why: &FailureReason) -> String {
         0 => format!("[{0}](cases/{0}.case)", why.case),
         line => format!("[{0}](cases/{0}.case), line {line}", why.case),
     };
-    let came = why.came.as_ref();
+    let came = why.received.as_ref();
     let came = came.map_or(String::new(), |came| {
         format!("; came {}", format_code(came))
     });

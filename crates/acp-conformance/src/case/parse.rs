@@ -201,7 +201,7 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
             Value::Array(patterns) => CaseStep::Order(patterns),
             other => return Err(format!("{other} is no list of patterns")),
         },
-        "said" | "unsaid" => parse_said(cursor, word == "unsaid")?,
+        "said" | "unsaid" => parse_message_text(cursor, word == "unsaid")?,
         "value" => CaseStep::Value(cursor.parse_json()?, cursor.parse_json()?),
         "read" => CaseStep::FileEquals(parse_name(cursor)?, cursor.parse_text()?),
         "holds" => CaseStep::FileContains(parse_name(cursor)?, cursor.parse_text()?),
@@ -363,7 +363,7 @@ fn parse_range(cursor: &mut LineCursor<'_>) -> Result<CountRange, String> {
     })
 }
 
-fn parse_said(cursor: &mut LineCursor<'_>, not: bool) -> Result<CaseStep, String> {
+fn parse_message_text(cursor: &mut LineCursor<'_>, not: bool) -> Result<CaseStep, String> {
     let voice = if cursor.take_word("user") {
         ChunkAuthor::User
     } else if cursor.take_word("thought") {

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_step_is_known() {
+    fn step_that_sets_variable_makes_it_known() {
         for (step, name) in [
             ("mark", "CWD"),
             ("mark", "PAGE"),

@@ -54,7 +54,8 @@ pub(super) struct CaseRun<'a> {
     /// Removed together with this value.
     _top: TempDir,
     _scratch: Arc<ScratchFolder>,
-    /// Mark of all processes of the case.
+    /// Value of the environment variable `ACP_CONFORMANCE_CASE` in all processes of the case, by which
+    /// leftover processes are found.
     pub(super) process_mark: String,
     pub(super) captures: Captures,
     /// Files that the `file` step created.
@@ -84,7 +85,7 @@ pub(super) struct CaseRun<'a> {
     pub(super) capabilities: Value,
     /// Time limit of the step.
     pub(super) patience: Duration,
-    /// Deadline of the step, on the clock of `pace()`. Output from the agent does not extend it.
+    /// Deadline of the step, on the clock of `clock()`. Output from the agent does not extend it.
     pub(super) deadline: Duration,
     pub(super) retries_checks: bool,
     /// True if a step has failed.
@@ -92,13 +93,14 @@ pub(super) struct CaseRun<'a> {
     /// Line of the case that is being played.
     pub(super) line_number: usize,
     pub(super) oracle: Oracle,
-    /// Violations found by the oracle.
+    /// Violations of rules that are checked throughout the case, at most one for each rule.
     pub(super) violations: Vec<(&'static str, Finding)>,
-    /// Rules that the oracle observed.
-    pub(super) seen_rules: BTreeSet<&'static str>,
+    /// Rules that the messages of the case could have broken; they pass unless a violation is recorded.
+    pub(super) exercised_rules: BTreeSet<&'static str>,
     /// Sent part of a line whose line end is still missing.
     pub(super) partial_sent_line: Vec<u8>,
-    /// True if the agent was signalled or killed, or its output is no longer read.
+    /// True if the runner signalled or killed the agent, or closed the reading end of its stdout, so that its
+    /// end is not judged.
     pub(super) is_forced: bool,
     /// True if the agent's output has ended.
     pub(super) is_output_closed: bool,
@@ -112,7 +114,7 @@ pub(super) struct CaseRun<'a> {
 pub(super) struct ReceivedLine {
     /// Parsed message; `null` if the line is not JSON.
     pub(super) value: Value,
-    /// Text as received, cut if very long.
+    /// Received text for reports: shortened if very long, with control characters escaped.
     pub(super) text: String,
     /// Index in the transcript.
     pub(super) entry: usize,
@@ -228,7 +230,7 @@ impl<'a> CaseRun<'a> {
             line_number: 0,
             oracle: Oracle::default(),
             violations: Vec::new(),
-            seen_rules: BTreeSet::new(),
+            exercised_rules: BTreeSet::new(),
             partial_sent_line: Vec::new(),
             is_forced: false,
             is_output_closed: false,
@@ -402,13 +404,13 @@ impl<'a> CaseRun<'a> {
     pub(super) fn judge_output_end(&mut self, ending: OutputEnding) {
         let violations = self.oracle.ended(ending);
         self.record_violations(violations, None);
-        self.collect_seen_rules();
+        self.collect_exercised_rules();
         self.oracle = Oracle::default();
         self.partial_sent_line.clear();
     }
 
-    fn collect_seen_rules(&mut self) {
-        self.seen_rules.extend(self.oracle.seen_rules());
+    fn collect_exercised_rules(&mut self) {
+        self.exercised_rules.extend(self.oracle.seen_rules());
     }
 
     /// Splits sent bytes into lines for the observers of the connection.
@@ -469,7 +471,7 @@ impl<'a> CaseRun<'a> {
                 ending.unwrap_or("the agent ended its output").to_owned()
             }
             ReceiveError::NotStarted => {
-                return StepError::CaseFault("no agent has been started".to_owned());
+                return StepError::SuiteError("no agent has been started".to_owned());
             }
         })
     }
@@ -527,7 +529,7 @@ impl<'a> CaseRun<'a> {
             .filter_map(AgentProcess::take_stderr_reader)
             .collect();
         self.ended_processes.clear();
-        self.collect_seen_rules();
+        self.collect_exercised_rules();
         kill_all(&marked_processes(&self.process_mark));
         for logger in loggers {
             // A process that cannot be killed may hold stderr open.

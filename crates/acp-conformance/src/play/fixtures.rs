@@ -5,7 +5,7 @@ use crate::pattern::{fill_text, short_json};
 use std::{fs, path::Path};
 
 fn io_fault(path: &Path, error: &std::io::Error) -> StepError {
-    StepError::CaseFault(format!("{}: {error}", path.display()))
+    StepError::SuiteError(format!("{}: {error}", path.display()))
 }
 
 impl CaseRun<'_> {
@@ -65,7 +65,7 @@ impl CaseRun<'_> {
     pub(super) fn check_file_unchanged(&self, name: &str) -> Result<(), StepError> {
         match self.made_files.get(&self.resolve_path(name)) {
             Some(made) => self.check_text(name, "was changed and holds", |text| text == made),
-            None => Err(StepError::CaseFault(format!("no step made {name}"))),
+            None => Err(StepError::SuiteError(format!("no step made {name}"))),
         }
     }
 

@@ -13,7 +13,7 @@ impl CaseRun<'_> {
         let fault = "there is no fake model without a profile: say `needs model`";
         self.fake_model
             .as_ref()
-            .ok_or_else(|| StepError::CaseFault(fault.to_owned()))
+            .ok_or_else(|| StepError::SuiteError(fault.to_owned()))
     }
 
     pub(super) fn set_script(

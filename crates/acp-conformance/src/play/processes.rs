@@ -27,7 +27,7 @@ impl CaseRun<'_> {
     pub(super) async fn start_agent(&mut self, start: &StartOptions) -> Result<(), StepError> {
         if self.process.is_some() {
             let fault = "an agent is already running: say `exit`, `kill` or `restart`";
-            return Err(StepError::CaseFault(fault.to_owned()));
+            return Err(StepError::SuiteError(fault.to_owned()));
         }
         let home = self.folder_variable("HOME");
         let places = ProfilePaths {
@@ -46,18 +46,18 @@ impl CaseRun<'_> {
             environment = profile.environment(&places);
             if start.is_keyless {
                 let without = profile.keyless.as_ref().map(|keyless| &keyless.without);
-                let fault = || StepError::CaseFault("say `needs keyless`".to_owned());
+                let fault = || StepError::SuiteError("say `needs keyless`".to_owned());
                 let without = without.ok_or_else(fault)?;
                 environment.retain(|(name, _)| !without.contains(name));
             }
             let written = profile.write_files(&places);
             written
-                .map_err(|error| StepError::CaseFault(format!("files of the profile: {error}")))?;
+                .map_err(|error| StepError::SuiteError(format!("files of the profile: {error}")))?;
         }
-        let words = AgentSpec::with_absolute_program(words);
+        let words = AgentSpec::make_program_absolute(words);
         let (program, arguments) = words
             .split_first()
-            .ok_or_else(|| StepError::CaseFault("no agent command".to_owned()))?;
+            .ok_or_else(|| StepError::SuiteError("no agent command".to_owned()))?;
         let folder = start
             .folder
             .as_ref()
@@ -91,7 +91,7 @@ impl CaseRun<'_> {
         let logs = self.reads_stderr.then(|| self.stderr_log.clone());
         let process = AgentProcess::start(command, logs);
         let process = process
-            .map_err(|error| StepError::CaseFault(format!("{program} does not start: {error}")))?;
+            .map_err(|error| StepError::SuiteError(format!("{program} does not start: {error}")))?;
         self.transcript.push_note(format!("started {program}"));
         self.process = Some(process);
         self.read_count = self.received.len();
@@ -121,11 +121,13 @@ impl CaseRun<'_> {
     /// Waits for the exit and returns its status, or kills the agent after the time limit and returns `None`.
     async fn wait_or_kill(&mut self) -> Result<Option<std::process::ExitStatus>, StepError> {
         let Some(mut process) = self.process.take() else {
-            return Err(StepError::CaseFault("no agent has been started".to_owned()));
+            return Err(StepError::SuiteError(
+                "no agent has been started".to_owned(),
+            ));
         };
         let status = match self.clock().timeout(self.patience, process.wait()).await {
             Some(Ok(status)) => Some(status),
-            Some(Err(error)) => return Err(StepError::CaseFault(error.to_string())),
+            Some(Err(error)) => return Err(StepError::SuiteError(error.to_string())),
             None => {
                 self.is_forced = true;
                 process.kill();
@@ -167,12 +169,12 @@ impl CaseRun<'_> {
         if self.running_process()?.is_stdin_open() {
             self.close_stdin()?;
         }
-        self.check_unprompted_exit(wanted).await
+        self.wait_and_check_exit(wanted).await
     }
 
     /// Waits for the agent to exit, kills it after the time limit, and checks its exit code and that it leaves no
     /// process behind.
-    pub(super) async fn check_unprompted_exit(
+    pub(super) async fn wait_and_check_exit(
         &mut self,
         wanted: Option<i32>,
     ) -> Result<(), StepError> {
@@ -260,7 +262,7 @@ impl CaseRun<'_> {
         {
             self.record_violations(vec![Violation { rule: "TR-6", why }], None);
         } else {
-            self.seen_rules.insert("TR-6");
+            self.exercised_rules.insert("TR-6");
         }
         self.patience = patience;
         self.retries_checks = looks_again;
@@ -300,7 +302,7 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn running_process(&mut self) -> Result<&mut AgentProcess, StepError> {
-        let fault = || StepError::CaseFault("no agent has been started".to_owned());
+        let fault = || StepError::SuiteError("no agent has been started".to_owned());
         self.process.as_mut().ok_or_else(fault)
     }
 }

@@ -21,7 +21,7 @@ impl CaseRun<'_> {
         let line = fill_line(text, &self.captures);
         let message = serde_json::from_str(&line);
         if !broken {
-            let not_json = |error| StepError::CaseFault(format!("not JSON ({error}): {line}"));
+            let not_json = |error| StepError::SuiteError(format!("not JSON ({error}): {line}"));
             self.validate_own_message(message.as_ref().map_err(not_json)?)?;
         }
         self.send(&line, &message.unwrap_or_default(), more).await
@@ -78,7 +78,7 @@ impl CaseRun<'_> {
     fn validate_own_message(&self, message: &Value) -> Result<(), StepError> {
         let fault = |why: &str| {
             let hint = "if that is meant, say `>!`, `call!`, `prompt!` or `tell!`";
-            Err(StepError::CaseFault(format!("{why}; {hint}: {message}")))
+            Err(StepError::SuiteError(format!("{why}; {hint}: {message}")))
         };
         let version = match message["method"].as_str() {
             Some("initialize") => message["params"]["protocolVersion"]
@@ -108,7 +108,7 @@ impl CaseRun<'_> {
     pub(super) async fn write_bytes(&mut self, bytes: Vec<u8>) -> Result<(), StepError> {
         let writes = self.running_process()?.stdin_sender();
         let Some(writes) = writes else {
-            return Err(StepError::CaseFault("stdin is closed".to_owned()));
+            return Err(StepError::SuiteError("stdin is closed".to_owned()));
         };
         match self
             .clock()

@@ -82,6 +82,18 @@ fn failure_of_second_play_only_is_flaky() {
     assert!(once[0].starts_with("RPC-9: asking, line 6: "), "{once:?}");
 }
 
+#[test]
+fn failure_of_first_and_third_play_is_a_failure() {
+    let (failed, once) = failed_and_flaky([
+        [WRONG_CODE, RIGHT_CODE],
+        [RIGHT_CODE, WRONG_CODE],
+        [WRONG_CODE, RIGHT_CODE],
+    ]);
+    assert_eq!(failed, ["EXT-4"]);
+    assert_eq!(once.len(), 1);
+    assert!(once[0].starts_with("RPC-9: asking, line 6: "), "{once:?}");
+}
+
 /// The first two starts hang. Later ones take longer than the first patience, and refuse company.
 #[test]
 fn replay_is_alone_and_has_twice_the_patience() {

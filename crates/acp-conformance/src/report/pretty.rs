@@ -42,7 +42,7 @@ impl Colours {
     }
 }
 
-/// Text of `templates/report.txt`.
+/// Values of the template `templates/report.txt`.
 #[derive(Template)]
 #[template(path = "report.txt")]
 struct PrettyReport<'a> {
@@ -94,7 +94,7 @@ pub fn render_pretty(report: &Report, colours: Colours) -> String {
 }
 
 impl PrettyReport<'_> {
-    fn failure(&self, text: impl AsRef<str>) -> String {
+    fn paint_failure(&self, text: impl AsRef<str>) -> String {
         self.colours.paint(Verdict::Fail, text.as_ref())
     }
 

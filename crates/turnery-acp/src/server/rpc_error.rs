@@ -120,9 +120,9 @@ impl RpcError {
 }
 
 impl From<RpcError> for v2::Error {
-    fn from(fault: RpcError) -> Self {
-        let fault = fault.into_visible();
-        Self::new(fault.code, fault.message).data(Value::Object(fault.data))
+    fn from(error: RpcError) -> Self {
+        let error = error.into_visible();
+        Self::new(error.code, error.message).data(Value::Object(error.data))
     }
 }
 
@@ -178,8 +178,8 @@ impl From<SetOptionError> for RpcError {
 }
 
 impl From<RpcError> for ErrorObjectOwned {
-    fn from(fault: RpcError) -> Self {
-        let fault = fault.into_visible();
-        Self::owned(fault.code, fault.message, Some(fault.data))
+    fn from(error: RpcError) -> Self {
+        let error = error.into_visible();
+        Self::owned(error.code, error.message, Some(error.data))
     }
 }

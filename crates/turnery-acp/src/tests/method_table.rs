@@ -8,7 +8,7 @@ use crate::{
 use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
 use std::{collections::BTreeSet, sync::Arc};
 use turnery_agent::Agent;
-use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_agent::{Settings, SettingsError, SettingsResolver};
 use turnery_models::ModelRegistry;
 use turnery_tools::Toolbox;
 
@@ -40,7 +40,7 @@ fn every_stable_method_is_registered_or_exempt() {
 
 fn registered_methods() -> Vec<&'static str> {
     struct NoProjects;
-    impl Projects for NoProjects {
+    impl SettingsResolver for NoProjects {
         fn settings(&self, _: &[std::path::PathBuf]) -> Result<Settings, SettingsError> {
             Err(SettingsError("none".to_owned()))
         }

@@ -17,7 +17,7 @@ fn session(world: &TestEnv, files: &[(&str, &str)], v2: bool) -> (TestClient, Va
     let slashes = files
         .iter()
         .map(|(name, text)| CustomCommand::parse(name, text).expect("a command"));
-    settings.slashes = slashes.collect();
+    settings.custom_commands = slashes.collect();
     let options = ServeOptions {
         v2,
         ..ServeOptions::default()

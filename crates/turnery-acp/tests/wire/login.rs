@@ -12,7 +12,7 @@ use std::{
     },
 };
 use turnery_acp::{Login, ServeOptions};
-use turnery_agent::{Agent, Projects, Settings, SettingsError};
+use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver};
 use turnery_models::{Api, ModelName, ModelRegistry, ProviderConfig, ProviderSource};
 use turnery_store::MemoryStore;
 use turnery_tools::Toolbox;
@@ -82,7 +82,7 @@ impl ProviderSource for FakeKeys {
     }
 }
 
-impl Projects for FakeKeys {
+impl SettingsResolver for FakeKeys {
     fn settings(&self, _: &[PathBuf]) -> Result<Settings, SettingsError> {
         let model: ModelName = "acme/m".parse().expect("a name");
         Ok(Settings::new(model, "You are a test."))

@@ -3,7 +3,7 @@
 use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
-use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_agent::{Settings, SettingsError, SettingsResolver};
 
 fn probe(client: &mut TestClient) {
     let answer = client.initialize(json!({}));
@@ -88,7 +88,7 @@ fn advertised_capabilities_are_exact() {
 #[test]
 fn panic_in_handler_is_an_error_response() {
     struct PanickingProjects;
-    impl Projects for PanickingProjects {
+    impl SettingsResolver for PanickingProjects {
         fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
             assert!(!roots[0].ends_with("work"), "a fault of ours");
             Err(SettingsError("turnery.toml:3: no such key".to_owned()))

@@ -30,7 +30,7 @@ impl ApprovalRule {
     }
 }
 
-/// Remembered approvals of the session that the user sees.
+/// Allow and reject rules remembered for a top-level session, shared with all its sub-agents.
 #[derive(Clone)]
 pub(crate) struct RememberedApprovals {
     session_id: SessionId,

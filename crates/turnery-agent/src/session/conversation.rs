@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnery_engine::{FrameId, LoopId, LoopRecord};
 use turnery_store::SessionInfo;
 
-/// A session as last read from or written to the store.
+/// Working copy of a session: its stored info, the messages that the model sees, and the current frame.
 #[derive(Clone)]
 pub(crate) struct Conversation {
     pub(crate) info: SessionInfo,

@@ -47,9 +47,9 @@ pub(crate) struct EffectQueue {
     queue: VecDeque<Option<QueuedEffect>>,
     /// Number of the effect at the front, counted from the first one ever pushed.
     front: u64,
-    /// Numbers of the queued `Gate` or `Ask` effects, by call.
+    /// Sequence numbers of the queued `JudgeCall` and `RequestPermission` effects, by call.
     gates: HashMap<CallId, u64>,
-    /// Numbers of the queued `Run` effects, by call.
+    /// Sequence numbers of the queued `RunTool` effects, by call.
     runs: HashMap<CallId, u64>,
     /// Number of empty slots in the queue.
     cleared: usize,
@@ -80,7 +80,8 @@ impl EffectQueue {
         effect
     }
 
-    /// Returns the numbers among which that of an effect is found, and the call of the effect.
+    /// Returns the index that an effect is registered in (`gates` or `runs`) and its call id; `None` for
+    /// effects that are not registered by call.
     fn numbers_of<'a>(
         &mut self,
         effect: &'a QueuedEffect,

@@ -10,7 +10,7 @@ use super::{
     budget::Budget,
     command::EvaluationRequest,
     commit_retry,
-    group_commit::{CandidateResult, GroupCommit},
+    group_commit::{CandidateCommit, GroupCommitSender},
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
     prompt_run::{refused_result, unstored_result},
@@ -230,11 +230,11 @@ impl SessionTask {
         scope: &PromptScope,
         guard: &PromptGuard,
         ids: &[LoopId],
-        results: &mpsc::Sender<CandidateResult>,
+        results: &mpsc::Sender<CandidateCommit>,
     ) -> RunningCandidates {
         let candidates = evaluation.candidates.iter().zip(ids).enumerate();
         let begun = candidates.map(|(index, ((model, thinking), loop_id))| {
-            let group = GroupCommit {
+            let group = GroupCommitSender {
                 index,
                 results: results.clone(),
             };
@@ -377,9 +377,9 @@ fn stopping_limit(records: &[Arc<LoopRecord>]) -> Option<ReachedLimit> {
 /// Collects the ended loops, which wait for the commit, in the order of the candidates.
 async fn collect_results(
     running: &mut RunningCandidates,
-    arrivals: &mut mpsc::Receiver<CandidateResult>,
+    arrivals: &mut mpsc::Receiver<CandidateCommit>,
     count: usize,
-) -> Result<Vec<CandidateResult>, PromptError> {
+) -> Result<Vec<CandidateCommit>, PromptError> {
     let mut results = Vec::with_capacity(count);
     while results.len() < count {
         tokio::select! {

@@ -183,13 +183,13 @@ pub(crate) fn decide(
         Judgement::Allow => GateDecision::Settled(Verdict::Allow),
         Judgement::Deny(reason) => GateDecision::Settled(Verdict::Deny(reason)),
         Judgement::Ask { always } => GateDecision::Ask(Box::new(PendingPermission {
-            request: ask(session_id, call, detail, always.as_ref()),
+            request: permission_request(session_id, call, detail, always.as_ref()),
             rule: always,
         })),
     }
 }
 
-fn ask(
+fn permission_request(
     session_id: &SessionId,
     call: &ToolCall,
     detail: CallDetail,

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context::ContextView};
 
-/// Visible messages of a session, and the ids of all its calls.
+/// Messages of a session that the next model call sees, and the ids of all its calls.
 #[derive(Clone, Default)]
 pub(crate) struct SessionHistory {
     /// Messages that the model sees, with summaries and frames applied.
@@ -45,7 +45,7 @@ impl SessionHistory {
         self.view.push(message);
     }
 
-    /// Returns all messages, shared.
+    /// Returns the messages that the model sees, shared.
     pub(crate) fn messages(&self) -> Arc<Vec<Arc<LlmMessage>>> {
         Arc::clone(self.view.messages())
     }

@@ -1,4 +1,4 @@
-//! Claims the lane of a session for a prompt.
+//! Claims the lane of a session, the exclusive right to commit to it, for one prompt.
 
 use super::{
     PromptError, pending_beginning::PendingBeginning, prompt_guard::PromptGuard, task::SessionTask,
@@ -58,11 +58,11 @@ impl SessionTask {
     }
 }
 
-/// Claim of a session's lane.
+/// Inputs for claiming a session's lane.
 struct LaneClaim {
     store: Arc<dyn Store>,
     owner: Owner,
-    /// Session as of the last claim.
+    /// Session state that the loaded history corresponds to.
     known: SessionInfo,
     /// First events of the prompt's loop, if they can be predicted.
     beginning: Option<Arc<LoopBeginning>>,

@@ -22,7 +22,7 @@ pub struct SessionOptions {
     /// One sentence for the user on how commands are sandboxed, or that they are not.
     pub sandbox: Arc<str>,
     /// Slash commands that expand to prompt text.
-    pub slashes: Arc<[CustomCommand]>,
+    pub custom_commands: Arc<[CustomCommand]>,
 }
 
 impl SessionOptions {
@@ -31,7 +31,10 @@ impl SessionOptions {
     pub fn expand_command(&self, text: &str) -> Option<String> {
         let rest = text.strip_prefix('/')?;
         let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let slash = self.slashes.iter().find(|slash| slash.name == name)?;
+        let slash = self
+            .custom_commands
+            .iter()
+            .find(|slash| slash.name == name)?;
         Some(slash.fill(args))
     }
 }

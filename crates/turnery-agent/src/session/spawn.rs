@@ -51,7 +51,7 @@ impl SessionParts<'_> {
                 .sandbox
                 .describe(env.workspace.terminals().is_some())
                 .into(),
-            slashes: Arc::clone(&settings.slashes),
+            custom_commands: Arc::clone(&settings.custom_commands),
         };
         let (options, receiver) = watch::channel(options);
         let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);

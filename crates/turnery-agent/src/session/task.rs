@@ -2,7 +2,7 @@
 
 use super::{
     BackgroundWork, PromptOptions, SessionOptions, SessionTools, command::SessionCommand,
-    conversation::Conversation, env::SessionEnv, group_commit::GroupCommit, inbox::Inbox,
+    conversation::Conversation, env::SessionEnv, group_commit::GroupCommitSender, inbox::Inbox,
     option_change::PendingOptionChange, output::SessionOutput, result::PromptEnd,
 };
 use crate::client::OutboxItem;
@@ -26,7 +26,7 @@ pub(crate) struct SessionTask {
     /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
     /// Group that commits the loop of a candidate; `None` for a session, which retries failed commits itself.
-    pub(crate) group: Option<GroupCommit>,
+    pub(crate) group: Option<GroupCommitSender>,
 }
 
 impl SessionTask {

@@ -1,7 +1,7 @@
 //! State of the tool calls of one turn.
 //!
-//! A response may contain very many calls, so no method scans all of them: running and undecided calls are
-//! indexed separately, and ids map to indices.
+//! A response may contain very many calls, so methods that concern one call never scan all of them: running and
+//! undecided calls are indexed separately, and ids map to indices.
 
 use super::CallAnnouncement;
 use crate::{

@@ -1,4 +1,4 @@
-//! Starts and ends tool calls, and builds their results for the model (R2).
+//! Emits the start and end events of tool calls, and builds their results for the model (R2).
 
 use super::Loop;
 use super::call_batch::{CallBatch, CallPhase};

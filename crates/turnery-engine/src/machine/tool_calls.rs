@@ -96,8 +96,8 @@ impl Loop {
         }
     }
 
-    /// Starts the next call or requests permission for it. Returns false if the call has to wait, or if there
-    /// is none.
+    /// Requests permission for the next call, or ends it as skipped if no more calls may start. Returns false
+    /// if the call has to wait, or if there is none.
     fn start_next_call(&mut self, batch: &mut CallBatch) -> bool {
         let at = batch.next_to_start;
         if at >= batch.len() || batch.hook_call.is_some() || batch.undecided().is_some() {

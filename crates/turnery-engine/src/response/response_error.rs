@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Error of building a response.
+/// Error of converting a [`ResponseSource`](crate::ResponseSource), a vendor's JSON or a history message, to
+/// a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// The source is not a JSON object.
@@ -23,7 +24,7 @@ pub enum ResponseError {
         at: String,
         /// Expected value.
         wanted: &'static str,
-        /// Actual value.
+        /// JSON type of the part, in words; "missing" for null.
         found: &'static str,
     },
     /// The source is an error response of the provider. Its message is omitted, because it may contain part

@@ -1,4 +1,5 @@
-//! Edits files: replaces text, applies unified diffs. Edits that cannot be completed are not started.
+//! Edits files: replaces text, applies unified diffs. Edits over the limits and diffs that cannot be parsed
+//! change nothing; a failed tool call stops an edit midway, and the response says what was changed.
 
 use super::{
     command_context::{CommandContext, CommandResult, code_block, count, list, pattern, stop_with},
@@ -52,7 +53,7 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut CommandContext)
 }
 
 /// A hunk as a tool call: the path, the tool and its arguments.
-type Hunk = (String, &'static str, Value);
+type HunkCall = (String, &'static str, Value);
 
 /// Applies a unified diff, hunk by hunk.
 pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
@@ -72,7 +73,7 @@ pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
     Ok(format!("Applied {all}:\n{}", list(paths, MAX_HUNKS)))
 }
 
-fn parse_diff(diff: &str) -> Result<Vec<Hunk>, String> {
+fn parse_diff(diff: &str) -> Result<Vec<HunkCall>, String> {
     let (mut hunks, mut old, mut new) = (Vec::new(), "", "");
     let mut lines = diff.lines().peekable();
     while let Some(line) = lines.next() {
@@ -122,7 +123,7 @@ fn read_hunk_texts(lines: &mut Peekable<Lines<'_>>, mut left: [usize; 2]) -> Opt
     Some(texts)
 }
 
-fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String> {
+fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<HunkCall, String> {
     let [old, new] = [(old, "a/"), (new, "b/")].map(|(path, prefix)| {
         let path = path.split('\t').next().unwrap_or(path).trim();
         path.strip_prefix(prefix).unwrap_or(path)

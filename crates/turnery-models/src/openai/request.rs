@@ -224,6 +224,8 @@ fn build_messages<'a>(
     messages
 }
 
+/// Appends a user message. Mistral rejects one directly after a tool message, so an assistant message is put
+/// between them.
 fn push_user<'a>(
     messages: &mut Vec<ChatMessage<'a>>,
     quirks: &Quirks,
@@ -386,6 +388,8 @@ fn tool_message<'a>(
     }
 }
 
+/// Returns the call id in a form that the server accepts: Mistral's must be nine letters and digits, so
+/// others are hashed.
 fn sanitize_call_id<'a>(id: &'a CallId, quirks: &Quirks) -> Cow<'a, str> {
     let id = id.as_str();
     let fits = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -27,7 +27,7 @@ fn input_items_keep_order_and_text() {
     let input = PromptInput::text("what is in @/etc/passwd and here:")
         .image("shot-1", png())
         .image("shot-2", png());
-    let content = input.content().unwrap();
+    let content = input.into_content().unwrap();
     let text = Content::text("what is in @/etc/passwd and here:");
     assert_eq!(content, [text, image_content(), image_content()]);
     // One image twice, and one that is not referenced.
@@ -35,7 +35,7 @@ fn input_items_keep_order_and_text() {
     input.items.push(InputItem::Text("and again".to_owned()));
     input.items.push(InputItem::ImageRef("a".to_owned()));
     input.image_blobs.insert("b".to_owned(), png());
-    let content = input.content().unwrap();
+    let content = input.into_content().unwrap();
     assert_eq!(
         content,
         [image_content(), Content::text("and again"), image_content()]
@@ -58,7 +58,7 @@ fn input_error(items: Vec<InputItem>) -> InputError {
         ..png()
     };
     input.image_blobs.insert("nothing".to_owned(), nothing);
-    input.content().unwrap_err()
+    input.into_content().unwrap_err()
 }
 
 // proves: LASH-16, LASH-41

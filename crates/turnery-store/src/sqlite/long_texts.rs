@@ -34,7 +34,8 @@ const MAX_PIECE_BYTES: usize = 256 << 10;
 /// a row: a backslash after a quote starts an escape, and `serde_json` never escapes a slash.
 const REFERENCE_PREFIX: &str = "\"\\/text ";
 
-/// Appends the JSON of a value with all its texts. Returns false if `out` then exceeds a small row.
+/// Appends the JSON of a value with all its texts. Returns false if `out` would exceed a small row; `out`
+/// then ends with incomplete JSON.
 pub(super) fn encode_small(
     out: &mut Vec<u8>,
     value: &impl Serialize,
@@ -272,7 +273,7 @@ struct LongTextWriter<'a> {
     error: Option<rusqlite::Error>,
 }
 
-/// Long text that is being written.
+/// State of the string that is being written: short, or a long text that is already stored or new.
 enum CurrentText {
     Short,
     /// The session already has the text.

@@ -12,7 +12,7 @@ const MAX_STRUCTURED_BYTES: usize = 256 << 10;
 /// Maximum number of items of one result.
 const MAX_ITEMS: usize = 200;
 
-/// Converts the response to a tool call.
+/// Converts a server's response to a `tools/call` request to a tool envelope.
 pub(super) fn response_to_envelope(answer: ServerResult) -> ToolEnvelope {
     match answer {
         ServerResult::CallToolResult(result) => result_to_envelope(result),
@@ -95,7 +95,8 @@ fn convert_block(block: ContentBlock) -> Content {
     }
 }
 
-/// Converts a resource to text, with its URI as the heading.
+/// Converts a resource to content: text below its URI, a supported image or recording, or else a note that
+/// names the data.
 pub(super) fn convert_resource(resource: ResourceContents) -> Content {
     match resource {
         ResourceContents::TextResourceContents { uri, text, .. } => {

@@ -14,7 +14,8 @@ pub(crate) fn may_contain(folder: &Path, left: &mut usize, is_met: &dyn Fn(&Path
     may_contain_where(folder, left, &|_| true, is_met)
 }
 
-/// Like [`may_contain`], but enters only the folders that a predicate accepts.
+/// Like [`may_contain`], but skips the subfolders that `enters` rejects. Links to folders are followed
+/// whatever `enters` says.
 pub(crate) fn may_contain_where(
     folder: &Path,
     left: &mut usize,

@@ -170,7 +170,8 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "xvfb-run",
 ];
 
-/// Interpreters; understood only if the script is a file named first.
+/// Interpreters. A call is opaque unless its first argument is a script file, `--version` alone, or `-m
+/// MODULE` of Python.
 const INTERPRETERS: &[&str] = &[
     "ash",
     "bash",
@@ -224,7 +225,8 @@ const SUBSCRIPT_OPTIONS: &[(&str, &[&str])] = &[
     ("wait", &["-p"]),
 ];
 
-/// Returns true if the words of the command do not determine what it does.
+/// Returns true if rules for single commands do not cover the command: it may run other code, `find` may
+/// write or delete files, or the parser misread the line.
 pub(crate) fn is_opaque(name: &str, args: &[ShellWord]) -> bool {
     let program = ProgramName::new(name);
     if program.is_empty() || SHELL_KEYWORDS.contains(&base_name(name)) {

@@ -14,7 +14,7 @@ use std::{
 use turnery_models::Api;
 
 /// Longest key file; longer ones are refused. Unit: bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_KEY_FILE_BYTES: u64 = 1 << 20;
 
 /// Stored data of one provider.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ fn hide_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretString>, 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyFileError {
     #[error("{path} may be read by others (mode {mode:04o}); run: chmod 600 {path}")]
-    Open { path: String, mode: u32 },
+    InsecurePermissions { path: String, mode: u32 },
     #[error("{path}:{line}: this is no file of turnery's keys; delete it, then run turnery login")]
     Broken { path: String, line: usize },
     #[error("{path}: {error}")]
@@ -91,8 +91,8 @@ impl KeyFile {
     /// Reads the file. Refuses a file that other users may read, since its keys may have leaked.
     pub(crate) fn read(&self) -> Result<StoredKeys, KeyFileError> {
         self.read_if(|seen| match seen.mode() & 0o777 {
-            mode if mode & 0o077 != 0 => Err(KeyFileError::Open {
-                path: self.shown(),
+            mode if mode & 0o077 != 0 => Err(KeyFileError::InsecurePermissions {
+                path: self.display_path(),
                 mode,
             }),
             _ => Ok(()),
@@ -115,11 +115,11 @@ impl KeyFile {
         };
         fits(&file.metadata().map_err(|error| self.io(error))?)?;
         let mut text = Vec::new();
-        let mut file = file.take(LONGEST);
+        let mut file = file.take(MAX_KEY_FILE_BYTES);
         file.read_to_end(&mut text)
             .map_err(|error| self.io(error))?;
         serde_json::from_slice(&text).map_err(|error| KeyFileError::Broken {
-            path: self.shown(),
+            path: self.display_path(),
             line: error.line(),
         })
     }
@@ -159,13 +159,13 @@ impl KeyFile {
         replaced
     }
 
-    fn shown(&self) -> String {
+    fn display_path(&self) -> String {
         self.path.display().to_string()
     }
 
     fn io(&self, error: io::Error) -> KeyFileError {
         KeyFileError::Io {
-            path: self.shown(),
+            path: self.display_path(),
             error,
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use turnery_engine::SessionId;
 use turnery_store::{ArchivedFilter, Damage, ListQuery, RepairReport, Store, StoreError};
 
-/// Prints the damage of sessions, and repairs it if `repair` is set.
+/// Prints the damage of one session or, without `id`, of all; repairs it instead if `mend` is set.
 pub(super) async fn check(
     store: &dyn Store,
     id: Option<&SessionId>,

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-/// Names of the parts of a step that failed first and passed when retried.
+/// Runner of the parts of a step: retries a failed part once, and collects descriptions of those that then
+/// pass.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     flaky: Vec<String>,

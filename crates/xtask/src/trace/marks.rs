@@ -143,7 +143,7 @@ fn parse_mark(comment: &str) -> Mark<'_> {
     Mark::None
 }
 
-/// Parses the ids of one mark. Invalid and repeated ids become faults.
+/// Parses the ids of one mark. Invalid and repeated ids are reported in `errors`.
 fn parse_ids(
     file: &str,
     line: usize,

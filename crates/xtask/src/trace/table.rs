@@ -115,7 +115,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
         waived,
         requirements,
     } = toml::from_str(own)?;
-    let mut table = parse_lines(requirements)?;
+    let mut table = check_entries(requirements)?;
     let ProtocolFile { rules } = toml::from_str(protocol)?;
     let rules = rules.into_iter().map(|(id, rule)| {
         let requirement = Requirement {
@@ -126,7 +126,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
         };
         (id, requirement)
     });
-    let rules = parse_lines(rules.collect())?;
+    let rules = check_entries(rules.collect())?;
     for id in waived.keys() {
         let known = RequirementId::parse(id).is_some_and(|id| rules.contains_key(&id));
         ensure!(known, "{id} is waived, but is no rule of the protocol");
@@ -138,9 +138,9 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
     Ok(table)
 }
 
-/// Checks the lines of one table. The numbers of each group must start at 1 and have no gaps, so that no line is
-/// lost unnoticed.
-fn parse_lines(lines: BTreeMap<String, Requirement>) -> Result<Table> {
+/// Parses the ids of a table's entries and checks the entries. The numbers of each group must start at 1 and
+/// have no gaps, so that no entry is lost unnoticed.
+fn check_entries(lines: BTreeMap<String, Requirement>) -> Result<Table> {
     let mut table = Table::new();
     for (key, requirement) in lines {
         let id = RequirementId::parse(&key).with_context(|| format!("{key:?} is no id"))?;

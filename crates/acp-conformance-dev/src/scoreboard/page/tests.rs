@@ -29,22 +29,22 @@ fn sample_requirements() -> Requirements {
     .unwrap()
 }
 
-fn sample_standing() -> AgentStanding {
+fn sample_results() -> AgentResults {
     let found = |verdict, why| RuleResult { verdict, why };
     let why = FailureReason {
         case: "leaving".to_owned(),
         line: 7,
         text: "it does `not` end".to_owned(),
         step: "exit any".to_owned(),
-        came: Some("{}".to_owned()),
+        received: Some("{}".to_owned()),
     };
-    AgentStanding {
+    AgentResults {
         name: "x".to_owned(),
         about: "An agent.".to_owned(),
         is_example: false,
         revision: Some("r1".to_owned()),
         packages: vec!["x@1".to_owned()],
-        says: "X 1.0".to_owned(),
+        reported_agent: "X 1.0".to_owned(),
         peculiarities: Vec::new(),
         rules: BTreeMap::from([
             ("A-1".to_owned(), found(Verdict::Fail, Some(why))),
@@ -52,15 +52,15 @@ fn sample_standing() -> AgentStanding {
             ("A-3".to_owned(), found(Verdict::NotReached, None)),
             ("A-4".to_owned(), found(Verdict::NotApplicable, None)),
         ]),
-        broken: vec!["shell, line 3: nothing came".to_owned()],
-        once: vec!["A-2: busy, line 1: late".to_owned()],
+        run_problems: vec!["shell, line 3: nothing came".to_owned()],
+        flaky_failures: vec!["A-2: busy, line 1: late".to_owned()],
         took: Duration::from_secs(12),
         slowdown: Some(1.4),
     }
 }
 
 /// Returns another agent, which fails these rules and passes the rest.
-fn standing_failing(name: &str, failed: &[&str]) -> AgentStanding {
+fn results_failing(name: &str, failed: &[&str]) -> AgentResults {
     let found = |id: &str| {
         let verdict = match failed.contains(&id) {
             true => Verdict::Fail,
@@ -68,13 +68,13 @@ fn standing_failing(name: &str, failed: &[&str]) -> AgentStanding {
         };
         (id.to_owned(), RuleResult { verdict, why: None })
     };
-    AgentStanding {
+    AgentResults {
         name: name.to_owned(),
         packages: Vec::new(),
         rules: ["A-1", "A-2", "A-3", "A-4"].map(found).into(),
-        broken: Vec::new(),
-        once: Vec::new(),
-        ..sample_standing()
+        run_problems: Vec::new(),
+        flaky_failures: Vec::new(),
+        ..sample_results()
     }
 }
 
@@ -98,7 +98,7 @@ fn page_counts_by_level_and_describes_failures() {
     };
     let page = render_page(
         &sample_requirements(),
-        &[sample_standing()],
+        &[sample_results()],
         &[],
         &checked,
         9,
@@ -136,23 +136,23 @@ fn page_counts_by_level_and_describes_failures() {
 
 #[test]
 fn agents_are_ranked_and_examples_listed_apart() {
-    let mut unplayed = standing_failing("unplayed", &[]);
+    let mut unplayed = results_failing("unplayed", &[]);
     unplayed.rules.clear();
-    let example = AgentStanding {
+    let example = AgentResults {
         is_example: true,
-        ..standing_failing("example", &[])
+        ..results_failing("example", &[])
     };
-    let standings = [
+    let all_results = [
         example,
         unplayed,
-        standing_failing("must", &["A-1"]),
-        standing_failing("interop", &["A-4"]),
-        standing_failing("should", &["A-3"]),
-        standing_failing("best", &[]),
+        results_failing("must", &["A-1"]),
+        results_failing("interop", &["A-4"]),
+        results_failing("should", &["A-3"]),
+        results_failing("best", &[]),
     ];
     let page = render_page(
         &sample_requirements(),
-        &standings,
+        &all_results,
         &[],
         &ManualChecks::default(),
         9,
@@ -186,14 +186,14 @@ fn agents_are_ranked_and_examples_listed_apart() {
 #[test]
 fn common_failures_are_listed_once() {
     let both = ["A-1", "A-4"];
-    let standings = [
-        standing_failing("one", &both),
-        standing_failing("two", &both),
-        standing_failing("three", &["A-2", "A-4"]),
+    let all_results = [
+        results_failing("one", &both),
+        results_failing("two", &both),
+        results_failing("three", &["A-2", "A-4"]),
     ];
     let page = render_page(
         &sample_requirements(),
-        &standings,
+        &all_results,
         &[],
         &ManualChecks::default(),
         9,
@@ -212,13 +212,13 @@ fn common_failures_are_listed_once() {
 #[test]
 fn large_slowdown_is_reported() {
     let with = |slowdown| {
-        let standing = AgentStanding {
+        let results = AgentResults {
             slowdown,
-            ..sample_standing()
+            ..sample_results()
         };
         render_page(
             &sample_requirements(),
-            &[standing],
+            &[results],
             &[],
             &ManualChecks::default(),
             9,
@@ -235,15 +235,15 @@ fn large_slowdown_is_reported() {
 }
 
 #[test]
-fn standing_of_other_revision_is_marked() {
+fn results_of_other_revision_is_marked() {
     let with = |revision: Option<&str>| {
-        let standing = AgentStanding {
+        let results = AgentResults {
             revision: revision.map(str::to_owned),
-            ..sample_standing()
+            ..sample_results()
         };
         render_page(
             &sample_requirements(),
-            &[standing],
+            &[results],
             &[],
             &ManualChecks::default(),
             9,
@@ -269,7 +269,7 @@ fn agents_without_a_result_are_named() {
     let of = |missing: &[&str]| {
         render_page(
             &sample_requirements(),
-            &[sample_standing()],
+            &[sample_results()],
             missing,
             &ManualChecks::default(),
             9,

@@ -8,7 +8,7 @@ use std::{
 };
 use tempfile::TempDir;
 use turnery_acp::ServeOptions;
-use turnery_agent::{Agent, Projects, Settings, SettingsError};
+use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver};
 use turnery_models::{Model, ModelName, ModelRegistry};
 use turnery_store::{MemoryStore, Store, oracle::OracleGuard};
 use turnery_tools::Toolbox;
@@ -26,14 +26,14 @@ pub(crate) struct TestEnv {
 
 struct FixedModel(String);
 
-impl Projects for FixedModel {
+impl SettingsResolver for FixedModel {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         let model = self.0.parse::<ModelName>();
         let model = model.map_err(|error| SettingsError(error.to_string()))?;
         Ok(Settings::new(model, "You are a test."))
     }
 
-    fn usual_model(&self) -> Option<ModelName> {
+    fn default_model(&self) -> Option<ModelName> {
         self.0.parse().ok()
     }
 }
@@ -97,7 +97,7 @@ impl TestEnv {
     }
 
     /// Creates an agent with other settings.
-    pub(crate) fn agent_with_projects(&self, projects: Arc<dyn Projects>) -> Arc<Agent> {
+    pub(crate) fn agent_with_projects(&self, projects: Arc<dyn SettingsResolver>) -> Arc<Agent> {
         Arc::new(Agent::new(
             Arc::clone(&self.store),
             Arc::new(ModelRegistry::new(Vec::new())),

@@ -13,6 +13,8 @@ use serde_json::Value;
 pub(crate) struct Judge {
     oracle: Oracle,
     promises: Promises,
+    /// Number of accepted `initialize` requests.
+    initialize_count: usize,
     /// Bytes of a client line that has no newline yet.
     partial_line: Vec<u8>,
 }
@@ -64,6 +66,7 @@ impl Judge {
     /// # Errors
     /// Describes the violations.
     pub(crate) fn agent_wrote(&mut self, line: &str) -> Result<Value, String> {
+        self.initialize_count += usize::from(line.contains(r#""protocolVersion":"#));
         let violations = self.oracle.heard(format!("{line}\n").as_bytes());
         self.to_result(violations)
             .map_err(|why| format!("{why}: {line}"))?;
@@ -86,11 +89,14 @@ impl Judge {
         if violations.is_empty() || is_unclear {
             return Ok(());
         }
-        // The answer to a question may cross the message of a command, and a call may be live during a load.
+        // The answer to a question may cross the message of a command, and a call may be live during a load. Open
+        // sessions keep the capabilities of the `initialize` before them, also if another one is accepted.
         let is_excused = |found: &Violation| {
             let crosses = found.why.starts_with("it works without an open request")
                 || ["LOAD-7", "TOOL-2"].contains(&found.rule);
-            self.promises.skips_sessions && crosses
+            let is_negotiated = ["EXT-1", "COMP-1", "NOTE-1"].contains(&found.rule);
+            let is_repeated = self.initialize_count > 1;
+            self.promises.skips_sessions && (crosses || is_negotiated && is_repeated)
         };
         let mut texts = Vec::new();
         for found in violations.iter().filter(|found| !is_excused(found)) {

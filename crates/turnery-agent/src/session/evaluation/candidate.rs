@@ -1,9 +1,9 @@
 //! Runs one candidate: a session task that shares the lane and store of its session.
 
 use super::super::{
-    BackgroundWork, PromptError, group_commit::GroupCommit, inbox::Inbox, loop_plan::LoopPlan,
-    output::SessionOutput, prompt_guard::PromptGuard, prompt_scope::PromptScope, run::LoopRun,
-    task::SessionTask,
+    BackgroundWork, PromptError, group_commit::GroupCommitSender, inbox::Inbox,
+    loop_plan::LoopPlan, output::SessionOutput, prompt_guard::PromptGuard,
+    prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
 };
 use crate::{ask_user, client::SilentClient, observe::observer_channel};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl SessionTask {
         &self,
         model: &Arc<dyn Model>,
         thinking: Option<Thinking>,
-        group: GroupCommit,
+        group: GroupCommitSender,
     ) -> Self {
         let (_, mailbox) = mpsc::channel(1);
         let mut env = self.env.clone();

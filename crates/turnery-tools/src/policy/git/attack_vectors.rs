@@ -11,21 +11,21 @@ pub(super) struct AttackVector {
     pub(super) trigger: &'static str,
 }
 
-const fn config_vector(
+const fn work_tree_vector(
     name: &'static str,
-    lay: fn(&GitFixture),
-    works_with: &'static str,
+    set_up: fn(&GitFixture),
+    trigger: &'static str,
 ) -> AttackVector {
     AttackVector {
         name,
-        set_up: lay,
+        set_up,
         folder: "",
-        trigger: works_with,
+        trigger,
     }
 }
 
-pub(super) fn append_config(bench: &GitFixture, text: &str) {
-    bench.configure(&bench.work_tree.join(".git"), text);
+pub(super) fn append_config(fixture: &GitFixture, text: &str) {
+    fixture.configure(&fixture.work_tree.join(".git"), text);
 }
 
 fn add_hook(bench: &GitFixture, name: &str) {
@@ -35,16 +35,20 @@ fn add_hook(bench: &GitFixture, name: &str) {
 }
 
 /// Adds a folder `docs` that git treats as a repository, as a clone could contain it.
-fn add_bare_repository(bench: &GitFixture, split: bool) {
+fn add_bare_repository(bench: &GitFixture, has_common_dir: bool) {
     let docs = bench.work_tree.join("docs");
-    let common = if split { docs.join("x") } else { docs.clone() };
+    let common = if has_common_dir {
+        docs.join("x")
+    } else {
+        docs.clone()
+    };
     for part in ["objects", "refs"] {
         fs::create_dir_all(common.join(part)).unwrap();
     }
     fs::write(docs.join("HEAD"), "ref: refs/heads/main\n").unwrap();
     let text =
         "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = ..\nfsmonitor = EVIL\n";
-    if split {
+    if has_common_dir {
         fs::write(docs.join("commondir"), "x\n").unwrap();
         bench.configure(
             &common,
@@ -74,22 +78,22 @@ pub(super) fn add_submodule(bench: &GitFixture) -> PathBuf {
 
 /// All attack vectors.
 pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
-    config_vector(
+    work_tree_vector(
         "core.fsmonitor",
         |b| append_config(b, "[core]\nfsmonitor = EVIL\n"),
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "one-line section",
         |b| append_config(b, "[core] fsmonitor = EVIL\n"),
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "continued line",
         |b| append_config(b, "[core]\nfsmonitor = \\\nEVIL\n"),
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "include",
         |b| {
             fs::write(
@@ -101,7 +105,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "config.worktree",
         |b| {
             append_config(
@@ -113,47 +117,47 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "diff.external",
         |b| append_config(b, "[diff]\nexternal = EVIL\n"),
         "git diff",
     ),
-    config_vector(
+    work_tree_vector(
         "diff driver's command",
         |b| append_config(b, "[diff \"evil\"]\ncommand = EVIL\n"),
         "git diff",
     ),
-    config_vector(
+    work_tree_vector(
         "diff driver's textconv",
         |b| append_config(b, "[diff \"evil\"]\ntextconv = EVIL\n"),
         "git log -p",
     ),
-    config_vector(
+    work_tree_vector(
         "clean filter",
         |b| append_config(b, "[filter \"evil\"]\nclean = EVIL\n"),
         "git diff",
     ),
-    config_vector(
+    work_tree_vector(
         "process filter",
         |b| append_config(b, "[filter \"evil\"]\nprocess = EVIL\n"),
         "git diff",
     ),
-    config_vector(
+    work_tree_vector(
         "smudge filter",
         |b| append_config(b, "[filter \"evil\"]\nsmudge = EVIL\n"),
         "git checkout HEAD~1 -- src/a.txt",
     ),
-    config_vector(
+    work_tree_vector(
         "hook post-index-change",
         |b| add_hook(b, "post-index-change"),
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "hook pre-commit",
         |b| add_hook(b, "pre-commit"),
         "git commit -q -a -m x",
     ),
-    config_vector(
+    work_tree_vector(
         "core.hooksPath",
         |b| {
             fs::create_dir(b.work_tree.join("hooks")).unwrap();
@@ -166,17 +170,17 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "core.pager",
         |b| append_config(b, "[core]\npager = EVIL\n"),
         "script -qec 'git log' /dev/null",
     ),
-    config_vector(
+    work_tree_vector(
         "pager.log",
         |b| append_config(b, "[pager]\nlog = EVIL\n"),
         "script -qec 'git log' /dev/null",
     ),
-    config_vector(
+    work_tree_vector(
         "core.sshCommand",
         |b| {
             append_config(
@@ -186,14 +190,14 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "GIT_ALLOW_PROTOCOL=ssh git fetch",
     ),
-    config_vector(
+    work_tree_vector(
         "remote helper",
         |b| {
             append_config(b, "[remote \"origin\"]\nurl = ext::EVIL\n");
         },
         "git fetch",
     ),
-    config_vector(
+    work_tree_vector(
         "upload-pack",
         |b| {
             append_config(
@@ -203,7 +207,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git fetch origin",
     ),
-    config_vector(
+    work_tree_vector(
         "promisor remote",
         |b| {
             append_config(
@@ -215,12 +219,12 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git log -p",
     ),
-    config_vector(
+    work_tree_vector(
         "alias",
         |b| append_config(b, "[alias]\nstatus2 = !EVIL\n"),
         "git status2",
     ),
-    config_vector(
+    work_tree_vector(
         "gpg.program",
         |b| {
             add_signed_commit(b);
@@ -228,7 +232,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git log --format=%G?",
     ),
-    config_vector(
+    work_tree_vector(
         "log.showSignature",
         |b| {
             add_signed_commit(b);
@@ -236,17 +240,17 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git log",
     ),
-    config_vector(
+    work_tree_vector(
         "credential.helper",
         |b| append_config(b, "[credential]\nhelper = EVIL\n"),
         "echo url=https://example.org | git credential fill",
     ),
-    config_vector(
+    work_tree_vector(
         "core.editor",
         |b| append_config(b, "[core]\neditor = EVIL\n"),
         "git commit -a",
     ),
-    config_vector(
+    work_tree_vector(
         "interactive.diffFilter",
         |b| {
             append_config(
@@ -310,7 +314,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         folder: "",
         trigger: "git status",
     },
-    config_vector(
+    work_tree_vector(
         "submodule's core.fsmonitor",
         |b| {
             let kept = add_submodule(b);
@@ -318,7 +322,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "submodule's hook",
         |b| {
             let kept = add_submodule(b);
@@ -327,7 +331,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    config_vector(
+    work_tree_vector(
         "submodule's filter",
         |b| {
             let kept = add_submodule(b);
@@ -336,7 +340,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git diff",
     ),
-    config_vector(
+    work_tree_vector(
         "gitlink to a repository with a folder .git",
         |b| {
             b.git(&format!("clone -q {} lib", b.work_tree.display()));

@@ -1,4 +1,4 @@
-//! Inspects the parts of a repository's folder on disk, without following links.
+//! Inspects a repository's `.git` folder on disk, for anything that leads git to other files or programs.
 
 use super::super::bounded_walk;
 use crate::workspace::canonicalize;
@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Maximum number of inspected files and folders of a repository, not counting loose objects.
-const MAX_REFS: usize = 20_000;
+const MAX_GIT_DIR_ENTRIES: usize = 20_000;
 /// Maximum number of inspected files and folders of `git lfs`.
 const MAX_LFS_ENTRIES: usize = 200_000;
 /// Maximum size of a `HEAD`, `.git` or `commondir`; longer files are not understood, because git reads on.
@@ -50,8 +50,9 @@ pub(super) fn may_be_git_dir(folder: &Path) -> bool {
 }
 
 /// Returns true if a folder on the way to the submodule is a link.
-pub(super) fn has_link_on_path(work_tree: &Path, link: &Path) -> bool {
-    link.ancestors()
+pub(super) fn has_link_on_path(work_tree: &Path, gitlink: &Path) -> bool {
+    gitlink
+        .ancestors()
         .filter(|part| !part.as_os_str().is_empty())
         .any(|part| {
             !matches!(
@@ -115,7 +116,7 @@ pub(super) fn are_work_tree_heads_valid(common_dir: &Path) -> bool {
 
 /// Returns true if a folder in which git keeps parts of a repository may contain a whole one, at any depth.
 pub(super) fn may_contain_repository(folder: &Path) -> bool {
-    let mut left = MAX_REFS;
+    let mut left = MAX_GIT_DIR_ENTRIES;
     may_be_git_dir(folder) || bounded_walk::may_contain(folder, &mut left, &may_be_git_dir)
 }
 
@@ -137,8 +138,8 @@ pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
         }
 }
 
-/// Returns true if a file of packed refs is absent or contains only refs; git also reads the stash that the
-/// next commit applies from it.
+/// Returns true if a `packed-refs` file is absent or names only refs below `refs/`. Git would also read
+/// `MERGE_AUTOSTASH` from it, the stash that the next commit applies.
 fn has_only_packed_refs(path: &Path) -> bool {
     let is_ref = |line: &[u8]| match line.first() {
         None | Some(b'#' | b'^') => true,
@@ -174,7 +175,7 @@ pub(super) fn can_git_enter(git_dir: &Path, common_dir: &Path) -> bool {
     .all(|folder| rustix::fs::access(folder, Access::EXEC_OK).is_ok())
 }
 
-/// Returns true if the folder is absent or empty. Git still reads remotes from these legacy folders.
+/// Returns true if the folder is absent or empty.
 pub(super) fn is_empty_or_absent(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
@@ -187,7 +188,7 @@ pub(super) fn is_empty_or_absent(folder: &Path) -> bool {
 /// if `may_link_hooks`. Everything else counts, because git may read it as a ref and show a file that
 /// contains only digits.
 pub(super) fn git_dir_has_links(git_dir: &Path, may_link_hooks: bool) -> bool {
-    let mut left = MAX_REFS;
+    let mut left = MAX_GIT_DIR_ENTRIES;
     let Ok(entries) = fs::read_dir(git_dir) else {
         return true;
     };

@@ -48,7 +48,7 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
     let mut found = Vec::new();
     // Offset of each entry from the start of the file, and whether it can be read first because its name is
     // not prefix-compressed.
-    let mut begins: Vec<(usize, bool)> = Vec::new();
+    let mut entry_starts: Vec<(usize, bool)> = Vec::new();
     let mut path: Vec<u8> = Vec::new();
     for _ in 0..count {
         let start = rest.0.len();
@@ -66,7 +66,7 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
         } else {
             path.clear();
         }
-        begins.push((index.len() - start, path.is_empty()));
+        entry_starts.push((index.len() - start, path.is_empty()));
         path.extend_from_slice(rest.read_until_nul()?);
         // Git uses the recorded length unless the name is too long for it.
         if length != path.len().min(usize::from(MAX_NAME_LENGTH)) {
@@ -105,7 +105,7 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
         // With these extensions, git's threads start reading at several offsets at once.
         let leads_to_what_was_read = match name {
             b"EOIE" => ByteReader(body).read_u32()? as usize == end,
-            b"IEOT" => offsets_cover_entries(ByteReader(body), &begins)?,
+            b"IEOT" => offsets_cover_entries(ByteReader(body), &entry_starts)?,
             _ => true,
         };
         if !leads_to_what_was_read {

@@ -22,7 +22,7 @@ const MAX_TEXT_CHARS: usize = 400;
 
 /// Results of the suite for one agent.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct AgentStanding {
+pub struct AgentResults {
     /// Name of the profile.
     pub name: String,
     /// Description of the agent.
@@ -36,15 +36,18 @@ pub struct AgentStanding {
     /// Installed packages, with versions.
     pub packages: Vec<String>,
     /// Name and version that the agent reports; empty if it reports neither.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub reported_agent: String,
     /// Known peculiarities.
     pub peculiarities: Vec<String>,
     /// Result of each rule, by id.
     pub rules: BTreeMap<String, RuleResult>,
     /// Cases that ended early at a step without a rule, and errors of the suite itself.
-    pub broken: Vec<String>,
-    /// Failures that did not recur in the last play.
-    pub once: Vec<String>,
+    #[serde(rename = "broken")]
+    pub run_problems: Vec<String>,
+    /// Failures that did not recur in the last play of their case.
+    #[serde(rename = "once")]
+    pub flaky_failures: Vec<String>,
     /// Duration of the run.
     pub took: Duration,
     /// Average factor by which time limits were extended in the first play of all cases, if recorded.
@@ -73,10 +76,11 @@ pub struct FailureReason {
     /// Text of the step.
     pub step: String,
     /// Received line, if the failure concerns a single line.
-    pub came: Option<String>,
+    #[serde(rename = "came")]
+    pub received: Option<String>,
 }
 
-impl AgentStanding {
+impl AgentResults {
     /// Builds the results of an agent after a suite. `flaky` lists failures that did not recur. Paths of this
     /// machine are removed.
     #[must_use]
@@ -88,23 +92,23 @@ impl AgentStanding {
         redactor: &PathRedactor,
     ) -> Self {
         let short = |text: &str| truncate(&redactor.redact(text));
-        let mut standing = Self::new(profile);
-        standing.once = flaky.iter().map(|text| short(text)).collect();
+        let mut results = Self::new(profile);
+        results.flaky_failures = flaky.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
         let words = ["name", "version"].map(|field| info[field].as_str());
-        standing.says = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        standing.revision = Some(requirements.revision.clone());
-        standing.took = played.elapsed;
-        standing.slowdown = Some(played.slowdown);
+        results.reported_agent = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        results.revision = Some(requirements.revision.clone());
+        results.took = played.elapsed;
+        results.slowdown = Some(played.slowdown);
         for outcome in &played.outcomes {
             if let Some(fault) = &outcome.fault {
-                standing
-                    .broken
+                results
+                    .run_problems
                     .push(format!("{}: {}", outcome.case, short(fault)));
             }
             if let Some(finding) = &outcome.failed_step {
                 let text = format!("{}, {}", outcome.case, short(&finding.to_string()));
-                standing.broken.push(text);
+                results.run_problems.push(text);
             }
         }
         for judged in judge_rules(requirements, &played.outcomes, &BTreeSet::new()).rules {
@@ -112,17 +116,17 @@ impl AgentStanding {
             let why = finding.map(|finding| FailureReason::from_finding(finding, &short));
             let verdict = judged.verdict;
             let found = RuleResult { verdict, why };
-            standing.rules.insert(judged.rule.id.clone(), found);
+            results.rules.insert(judged.rule.id.clone(), found);
         }
-        standing
+        results
     }
 
     /// Builds the results of an agent that could not be played at all.
     #[must_use]
     pub fn unplayable(profile: &Profile, fault: String) -> Self {
-        let mut standing = Self::new(profile);
-        standing.broken.push(fault);
-        standing
+        let mut results = Self::new(profile);
+        results.run_problems.push(fault);
+        results
     }
 
     /// Returns the installed version, or else the reported one.
@@ -130,7 +134,7 @@ impl AgentStanding {
     pub fn version(&self) -> Option<&str> {
         let installed = self.packages.first();
         let installed = installed.and_then(|package| package.rsplit(['@', '=']).next());
-        installed.or_else(|| self.says.split(' ').nth(1))
+        installed.or_else(|| self.reported_agent.split(' ').nth(1))
     }
 
     /// Returns the ids of the rules with this verdict.
@@ -141,7 +145,7 @@ impl AgentStanding {
     }
 
     /// Returns how many rules of these levels were kept, and how many could be judged.
-    pub(super) fn kept_and_judged(
+    pub(super) fn count_passed_and_judged(
         &self,
         requirements: &Requirements,
         levels: &[Level],
@@ -170,11 +174,11 @@ impl AgentStanding {
             is_example: profile.is_example,
             revision: None,
             packages: packages.cloned().collect(),
-            says: String::new(),
+            reported_agent: String::new(),
             peculiarities: profile.peculiarities.clone(),
             rules: BTreeMap::new(),
-            broken: Vec::new(),
-            once: Vec::new(),
+            run_problems: Vec::new(),
+            flaky_failures: Vec::new(),
             took: Duration::ZERO,
             slowdown: None,
         }
@@ -188,7 +192,7 @@ impl FailureReason {
             line: finding.line,
             text: short(&finding.why),
             step: short(&finding.step),
-            came: finding.received.as_deref().map(short),
+            received: finding.received.as_deref().map(short),
         }
     }
 }
@@ -261,40 +265,40 @@ mod tests {
         let requirements = Requirements::built_in().unwrap();
         let once = ["TR-1: leaving in /installed/x".to_owned()];
         let places = PathRedactor::new(Path::new("/installed")).unwrap();
-        let standing = AgentStanding::from_run(&profile, &played, &once, &requirements, &places);
-        assert_eq!(standing.says, "X 2");
-        assert_eq!(standing.packages, ["x@1"]);
-        assert_eq!(standing.version(), Some("1"));
-        assert_eq!(standing.revision.as_ref(), Some(&requirements.revision));
-        assert_eq!(standing.slowdown, Some(2.5));
-        assert_eq!(standing.once, ["TR-1: leaving in $SCRATCH/x"]);
-        assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
-        assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
-        let why = standing.rules["TR-2"].why.clone().unwrap();
+        let results = AgentResults::from_run(&profile, &played, &once, &requirements, &places);
+        assert_eq!(results.reported_agent, "X 2");
+        assert_eq!(results.packages, ["x@1"]);
+        assert_eq!(results.version(), Some("1"));
+        assert_eq!(results.revision.as_ref(), Some(&requirements.revision));
+        assert_eq!(results.slowdown, Some(2.5));
+        assert_eq!(results.flaky_failures, ["TR-1: leaving in $SCRATCH/x"]);
+        assert_eq!(results.rules["TR-1"].verdict, Verdict::Pass);
+        assert_eq!(results.rules["TR-2"].verdict, Verdict::Fail);
+        let why = results.rules["TR-2"].why.clone().unwrap();
         assert_eq!((why.case.as_str(), why.line), ("leaving", 3));
         assert_eq!(why.text.chars().count(), MAX_TEXT_CHARS + 1);
         assert!(why.text.ends_with("w…"));
-        assert!(standing.broken[0].starts_with("leaving, line 11: w"));
-        let text = serde_json::to_string(&standing).unwrap();
+        assert!(results.run_problems[0].starts_with("leaving, line 11: w"));
+        let text = serde_json::to_string(&results).unwrap();
         assert_eq!(
-            serde_json::from_str::<AgentStanding>(&text).unwrap(),
-            standing
+            serde_json::from_str::<AgentResults>(&text).unwrap(),
+            results
         );
     }
 
     #[test]
     fn unplayable_agent_has_a_standing() {
         let profile = Profile::parse("x", PROFILE).unwrap();
-        let standing = AgentStanding::unplayable(&profile, "it does not start".to_owned());
-        assert_eq!(standing.broken, ["it does not start"]);
-        assert!(standing.rules.is_empty());
+        let results = AgentResults::unplayable(&profile, "it does not start".to_owned());
+        assert_eq!(results.run_problems, ["it does not start"]);
+        assert!(results.rules.is_empty());
         let of = |packages: &[&str], says: &str| {
-            let standing = AgentStanding {
+            let results = AgentResults {
                 packages: packages.iter().map(|&package| package.to_owned()).collect(),
-                says: says.to_owned(),
-                ..standing.clone()
+                reported_agent: says.to_owned(),
+                ..results.clone()
             };
-            standing.version().map(str::to_owned)
+            results.version().map(str::to_owned)
         };
         assert_eq!(of(&["@x/y@1.2"], "Y 9"), Some("1.2".to_owned()));
         assert_eq!(of(&["z==3"], ""), Some("3".to_owned()));
