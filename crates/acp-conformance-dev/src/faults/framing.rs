@@ -7,7 +7,7 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
     ("utf8_lost_in", utf8_lost_in),
     ("needlessly_long_line", needlessly_long_line),
     ("blank_line_refused", blank_line_refused),
-    ("carriage_return_dropped", crlf_line_dropped),
+    ("crlf_line_dropped", crlf_line_dropped),
     ("last_line_lost", last_line_lost),
 ];
 

@@ -9,7 +9,7 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
     ("relative_location", relative_location),
     ("line_zero", line_zero),
     ("diff_fragment", diff_fragment),
-    ("diff_of_new_file_empty", new_file_has_empty_old_text),
+    ("new_file_has_empty_old_text", new_file_has_empty_old_text),
     ("call_name_late", call_name_late),
 ];
 
