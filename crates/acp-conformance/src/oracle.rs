@@ -55,7 +55,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// Observes a line written by the client, without its line end.
-    pub fn sent(&mut self, line: &str) {
+    pub fn on_sent_line(&mut self, line: &str) {
         let message = deep_json::parse_json(line.as_bytes());
         self.on_sent(&message.unwrap_or(Value::Null));
     }
@@ -73,7 +73,7 @@ impl Oracle {
     }
 
     /// Observes a line written by the agent, with its line end if present, and returns the violations.
-    pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
+    pub fn on_received_line(&mut self, line: &[u8]) -> Vec<Violation> {
         let recorder = &mut self.recorder;
         self.is_malformed = true;
         let ParsedLine::Message(message) = self.framing.on_received_line(line, recorder) else {
@@ -130,7 +130,7 @@ impl Oracle {
     }
 
     /// Observes the end of the agent's output and returns violations such as missing responses.
-    pub fn ended(&mut self, ending: OutputEnding) -> Vec<Violation> {
+    pub fn on_output_end(&mut self, ending: OutputEnding) -> Vec<Violation> {
         self.responses.on_output_end(ending, &mut self.recorder);
         if ending == OutputEnding::Eof {
             self.terminals.on_output_end(&mut self.recorder);

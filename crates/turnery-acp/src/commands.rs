@@ -20,7 +20,7 @@ mod try_models;
 use slash_command::SlashCommand;
 use std::borrow::Cow;
 use turnery_agent::SessionOptions;
-use turnery_tools::{mcp::McpPrompt, visible_line};
+use turnery_tools::{escape_invisible_line, mcp::McpPrompt};
 
 /// All commands, in the order in which they are offered. Names contain no slash and no space (CMD-3).
 pub(crate) static COMMANDS: [SlashCommand; 9] = [
@@ -52,17 +52,28 @@ pub(crate) fn list_commands<'o>(
 ) -> Vec<CommandInfo<'o>> {
     let ours = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
     let texts = options.custom_commands.iter();
-    let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
+    let texts = texts.map(|it| {
+        (
+            it.name.as_str(),
+            it.description.as_str(),
+            it.argument_hint.as_deref(),
+        )
+    });
     let of_servers = mcp_prompts.iter();
-    let of_servers =
-        of_servers.map(|it| (it.command.as_str(), it.about.as_str(), it.hint.as_deref()));
+    let of_servers = of_servers.map(|it| {
+        (
+            it.command.as_str(),
+            it.description.as_str(),
+            it.argument_hint.as_deref(),
+        )
+    });
     let mut all: Vec<CommandInfo<'_>> = Vec::new();
     for (name, about, hint) in ours.chain(texts).chain(of_servers) {
         if all.iter().all(|known| known.name != name) {
             all.push(CommandInfo {
                 name,
-                description: visible_line(about),
-                hint: hint.map(visible_line),
+                description: escape_invisible_line(about),
+                hint: hint.map(escape_invisible_line),
             });
         }
     }

@@ -25,7 +25,7 @@ use turnery_store::{
     Damage, ListPage, ListQuery, NewSession, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{
-    McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
+    McpServer, McpServers, Mode, PathError, Policy, Toolbox, Workspace, mcp::McpLaunchOptions,
 };
 
 /// Creates and opens sessions on one store, model registry and toolbox.
@@ -239,15 +239,15 @@ impl Agent {
         mut mcp: Vec<McpServer>,
         settings: &Settings,
         workspace: &Workspace,
-    ) -> Option<Arc<Servers>> {
+    ) -> Option<Arc<McpServers>> {
         let hidden = |own: &&McpServer| mcp.iter().any(|given| given.name == own.name);
-        let (_, own): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(hidden);
+        let (_, own): (Vec<_>, Vec<_>) = settings.mcp_servers.iter().partition(hidden);
         mcp.extend(own.into_iter().cloned());
-        let launch = Launch {
+        let launch = McpLaunchOptions {
             roots: workspace.roots().to_vec(),
             hidden_env: self.hidden_env.clone(),
         };
-        (!mcp.is_empty()).then(|| Arc::new(Servers::new(&mcp, &launch)))
+        (!mcp.is_empty()).then(|| Arc::new(McpServers::new(&mcp, &launch)))
     }
 
     /// Checks that the model of a new session has the key it needs.
@@ -281,15 +281,15 @@ impl Agent {
         chain: &[Arc<LoopRecord>],
         settings: Settings,
         model: Arc<dyn Model>,
-        (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<Servers>>),
+        (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<McpServers>>),
     ) -> Session {
-        let workspace = workspace.confined(settings.sandbox.clone());
+        let workspace = workspace.with_sandbox(settings.sandbox.clone());
         let programs = servers
             .as_ref()
             .map_or(&[] as &[_], |it| it.program_files());
         let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone())
             .with_guarded_paths(settings.guarded.clone().with_paths(programs))
-            .confined(settings.sandbox.is_active());
+            .with_confined(settings.sandbox.is_active());
         let env = SessionEnv {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
@@ -378,7 +378,7 @@ fn is_valid_id(id: &SessionId) -> bool {
     !id.as_str().is_empty() && !id.as_str().contains(is_odd)
 }
 
-fn open_workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathRefused> {
+fn open_workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathError> {
     if !request.has_folder() && request.roots.is_empty() {
         return Ok(Workspace::without_folder());
     }

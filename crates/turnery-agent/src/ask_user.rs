@@ -41,16 +41,16 @@ pub struct UserQuestion {
     /// Text of the question.
     pub text: String,
     /// Expected kind of answer.
-    pub answer: AnswerKind,
+    pub answer_kind: AnswerKind,
 }
 
 /// Kind of answer that a question expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// One of these choices: a string.
-    One(Vec<String>),
+    OneOf(Vec<String>),
     /// Any of these choices: a list of strings.
-    Some(Vec<String>),
+    AnyOf(Vec<String>),
     /// Free text: a string.
     Text,
     /// Number.
@@ -63,7 +63,7 @@ pub enum AnswerKind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserAnswer {
     /// The user's answer.
-    Given(Value),
+    Answered(Value),
     /// The user declined to answer.
     Declined,
     /// The user dismissed the question.
@@ -101,8 +101,8 @@ pub(crate) fn with_ask_user(
     client: &Arc<dyn Client>,
     session_id: &SessionId,
 ) -> Toolbox {
-    match client.takes_questions() {
-        true => toolbox.and(AskUserTool {
+    match client.can_answer_questions() {
+        true => toolbox.with_tool(AskUserTool {
             client: Arc::clone(client),
             session_id: session_id.clone(),
         }),
@@ -112,8 +112,8 @@ pub(crate) fn with_ask_user(
 
 /// Removes the tool from a toolbox, for work that the user does not see.
 pub(crate) fn without_ask_user(toolbox: &Toolbox, client: &dyn Client) -> Toolbox {
-    match client.takes_questions() {
-        true => toolbox.clone().without(AskUserTool::NAME),
+    match client.can_answer_questions() {
+        true => toolbox.clone().without_tool(AskUserTool::NAME),
         false => toolbox.clone(),
     }
 }
@@ -151,11 +151,11 @@ impl TypedTool for AskUserTool {
 
 impl AskUserTool {
     async fn ask_question(&self, text: String, answer: AnswerKind, cx: &ToolCx) -> ToolEnvelope {
-        let reply = self.client.question(UserQuestion {
+        let reply = self.client.answer_question(UserQuestion {
             session_id: self.session_id.clone(),
             call_id: cx.call_id.clone(),
             text,
-            answer: answer.clone(),
+            answer_kind: answer.clone(),
         });
         let reply = tokio::select! {
             biased;
@@ -165,7 +165,7 @@ impl AskUserTool {
             reply = reply => reply,
         };
         match reply {
-            UserAnswer::Given(value) => match render_answer(&value, &answer) {
+            UserAnswer::Answered(value) => match render_answer(&value, &answer) {
                 Some(answer) => ToolEnvelope::text(format!("The user answers: {answer}")),
                 None => no_answer_error("what came back is no answer to this question"),
             },
@@ -219,8 +219,8 @@ fn parse_question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> 
         return Err(invalid("choices must be 2 to 20 different short texts"));
     }
     let wanted = match args.several {
-        Some(true) => AnswerKind::Some(choices),
-        Some(false) | None => AnswerKind::One(choices),
+        Some(true) => AnswerKind::AnyOf(choices),
+        Some(false) | None => AnswerKind::OneOf(choices),
     };
     Ok((args.question, wanted))
 }
@@ -228,12 +228,12 @@ fn parse_question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> 
 /// Renders an answer as text; `None` if it does not fit the question.
 fn render_answer(value: &Value, wanted: &AnswerKind) -> Option<String> {
     match wanted {
-        AnswerKind::One(choices) => {
+        AnswerKind::OneOf(choices) => {
             let choice = value.as_str()?;
             let is_offered = choices.iter().any(|it| it == choice);
             is_offered.then(|| choice.to_owned())
         }
-        AnswerKind::Some(choices) => {
+        AnswerKind::AnyOf(choices) => {
             let chosen: Vec<&str> = value
                 .as_array()?
                 .iter()
@@ -274,26 +274,30 @@ mod tests {
     #[test]
     fn answer_must_match_asked_kind() {
         let table = [
-            (AnswerKind::One(sample_choices()), json!("red"), Some("red")),
-            (AnswerKind::One(sample_choices()), json!("green"), None),
-            (AnswerKind::One(sample_choices()), json!(["red"]), None),
             (
-                AnswerKind::Some(sample_choices()),
+                AnswerKind::OneOf(sample_choices()),
+                json!("red"),
+                Some("red"),
+            ),
+            (AnswerKind::OneOf(sample_choices()), json!("green"), None),
+            (AnswerKind::OneOf(sample_choices()), json!(["red"]), None),
+            (
+                AnswerKind::AnyOf(sample_choices()),
                 json!(["red", "blue"]),
                 Some("red, blue"),
             ),
             (
-                AnswerKind::Some(sample_choices()),
+                AnswerKind::AnyOf(sample_choices()),
                 json!([]),
                 Some("none of them"),
             ),
             (
-                AnswerKind::Some(sample_choices()),
+                AnswerKind::AnyOf(sample_choices()),
                 json!(["red", "green"]),
                 None,
             ),
-            (AnswerKind::Some(sample_choices()), json!(["red", 7]), None),
-            (AnswerKind::Some(sample_choices()), json!("red"), None),
+            (AnswerKind::AnyOf(sample_choices()), json!(["red", 7]), None),
+            (AnswerKind::AnyOf(sample_choices()), json!("red"), None),
             (AnswerKind::Text, json!("so"), Some("so")),
             (AnswerKind::Text, json!(7), None),
             (
@@ -352,12 +356,12 @@ mod tests {
         let several = json!({"question": "which?", "choices": ["red", "blue"], "several": true});
         assert_eq!(
             parse_json_question(&several).unwrap().1,
-            AnswerKind::Some(sample_choices())
+            AnswerKind::AnyOf(sample_choices())
         );
         let one = json!({"question": "which?", "choices": ["red", "blue"]});
         assert_eq!(
             parse_json_question(&one).unwrap().1,
-            AnswerKind::One(sample_choices())
+            AnswerKind::OneOf(sample_choices())
         );
         let text = json!({"question": "what?"});
         assert_eq!(parse_json_question(&text).unwrap().1, AnswerKind::Text);

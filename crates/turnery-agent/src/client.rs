@@ -48,24 +48,24 @@ impl ClientPorts {
 /// Interactive side of a session: answers permission requests and questions.
 pub trait Client: Send + Sync + 'static {
     /// Asks whether a tool call may run. May wait indefinitely; dropping the future cancels the request.
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer>;
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer>;
 
     /// Returns true if the client can show questions of the model. If not, the model is not offered the
     /// `ask_user` tool.
-    fn takes_questions(&self) -> bool {
+    fn can_answer_questions(&self) -> bool {
         false
     }
 
     /// Asks the user a question of the model. May wait indefinitely; dropping the future cancels the
     /// question.
-    fn question(&self, _question: UserQuestion) -> BoxFuture<'_, UserAnswer> {
+    fn answer_question(&self, _question: UserQuestion) -> BoxFuture<'_, UserAnswer> {
         Box::pin(async { UserAnswer::NoAnswer("nobody is there to ask".to_owned()) })
     }
 
     /// Reports that the next model call needs a missing key. The client may let the user enter the key out of
     /// band, invisible to session and model. Resolves when there is nothing more to wait for; the model call
     /// then looks the key up itself. Dropping the future cancels the request.
-    fn wants_key(&self, _session: SessionId, _missing: MissingKeyError) -> BoxFuture<'_, ()> {
+    fn request_key(&self, _session: SessionId, _missing: MissingKeyError) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 }
@@ -117,7 +117,7 @@ pub enum PermissionChoiceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PermissionAnswer {
     /// Id of the chosen option. An unknown id rejects the call.
-    Chose(String),
+    Selected(String),
     /// The user cancelled the prompt.
     Cancelled,
     /// No usable answer: the call is rejected. The text gives the reason.
@@ -127,7 +127,7 @@ pub enum PermissionAnswer {
 /// Ordered output of one session. A full outbox applies backpressure to the session.
 pub trait Outbox: Send + 'static {
     /// Resolves when one more item may be pushed, or when the receiver is gone.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Pushes one item. Must follow a `poll_room` that was ready. Uses up the reserved slot even if this
     /// outbox ignores the item.
@@ -135,11 +135,11 @@ pub trait Outbox: Send + 'static {
 
     /// Releases a reserved slot that is not needed. Called when a session becomes idle, so that an outbox on
     /// a shared queue does not hold a slot meanwhile.
-    fn release_room(&mut self) {}
+    fn release_slot(&mut self) {}
 
     /// Returns true if this outbox wants [`OutboxItem::Ended`]. Callers that await prompt handles do not need
     /// it.
-    fn follows(&self) -> bool {
+    fn wants_prompt_end(&self) -> bool {
         false
     }
 }
@@ -160,7 +160,7 @@ pub enum OutboxItem<'a> {
         updated_at: Timestamp,
     },
     /// A prompt ended; no more of its items follow. Only for an outbox that `follows`.
-    Ended(&'a Result<PromptResult, PromptError>),
+    PromptEnd(&'a Result<PromptResult, PromptError>),
 }
 
 /// Client without a user: calls that the policy does not allow are rejected, and output is discarded.
@@ -168,13 +168,13 @@ pub enum OutboxItem<'a> {
 pub struct SilentClient;
 
 impl Client for SilentClient {
-    fn ask(&self, _ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, _ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async { PermissionAnswer::NoAnswer("nobody is there to ask".to_owned()) })
     }
 }
 
 impl Outbox for SilentClient {
-    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
     fn push(&mut self, _item: OutboxItem<'_>) {}

@@ -30,7 +30,7 @@ impl CostReport {
 
     /// Returns the total token usage.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn total_usage(&self) -> Usage {
         self.usage
     }
 

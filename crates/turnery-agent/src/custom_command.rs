@@ -9,9 +9,9 @@ pub struct CustomCommand {
     /// Name after the slash: letters, digits, `-` and `_`.
     pub name: String,
     /// Description for the list of commands.
-    pub about: String,
+    pub description: String,
     /// Hint for the arguments.
-    pub hint: Option<String>,
+    pub argument_hint: Option<String>,
     template: Arc<str>,
 }
 
@@ -37,8 +37,8 @@ impl CustomCommand {
         let first = || truncate_line(text.lines().next().unwrap_or_default());
         (!text.is_empty()).then(|| Self {
             name: name.to_owned(),
-            about: field("description").unwrap_or_else(first),
-            hint: field("argument-hint"),
+            description: field("description").unwrap_or_else(first),
+            argument_hint: field("argument-hint"),
             template: text.into(),
         })
     }
@@ -48,8 +48,8 @@ impl CustomCommand {
     pub fn init() -> Self {
         Self {
             name: "init".to_owned(),
-            about: "Write an AGENTS.md for this project".to_owned(),
-            hint: Some("[WHAT TO MIND]".to_owned()),
+            description: "Write an AGENTS.md for this project".to_owned(),
+            argument_hint: Some("[WHAT TO MIND]".to_owned()),
             template: include_str!("init.md").trim().into(),
         }
     }
@@ -57,7 +57,7 @@ impl CustomCommand {
     /// Expands the prompt: `$ARGUMENTS` becomes all of `args`, `$1` to `$9` single arguments, which may be
     /// quoted. A text without placeholders gets the arguments appended.
     #[must_use]
-    pub fn fill(&self, args: &str) -> String {
+    pub fn expand(&self, args: &str) -> String {
         let args = args.trim();
         let words = split_args(args);
         let mut filled = String::with_capacity(self.template.len() + args.len());
@@ -159,26 +159,26 @@ mod tests {
     fn front_matter_gives_description_and_hint() {
         let file = "---\r\ndescription: \"Look over a change\"\r\nallowed-tools: shell\r\nargument-hint: [FILE]\r\n---\r\n\r\nLook over $1.\r\n";
         let read = parse_command(file);
-        assert_eq!(read.about, "Look over a change");
-        assert_eq!(read.hint.as_deref(), Some("[FILE]"));
-        assert_eq!(read.fill("a.rs"), "Look over a.rs.");
+        assert_eq!(read.description, "Look over a change");
+        assert_eq!(read.argument_hint.as_deref(), Some("[FILE]"));
+        assert_eq!(read.expand("a.rs"), "Look over a.rs.");
     }
 
     #[test]
     fn first_line_is_default_description() {
         let read = parse_command("# Tests\n\nRun the tests.\n---\nAll of them.");
-        assert_eq!(read.about, "Tests");
-        assert_eq!(read.hint, None);
+        assert_eq!(read.description, "Tests");
+        assert_eq!(read.argument_hint, None);
         assert_eq!(
-            read.fill(""),
+            read.expand(""),
             "# Tests\n\nRun the tests.\n---\nAll of them."
         );
         // An unterminated front matter is prompt text; a long line is cut, and control characters are
         // removed.
         let read = parse_command(&format!("---\n{}\u{1b}[2J", "é".repeat(200)));
-        assert_eq!(read.about, "---");
+        assert_eq!(read.description, "---");
         let read = parse_command(&format!("{}\u{1b}", "é".repeat(200)));
-        assert_eq!(read.about, format!("{}…", "é".repeat(120)));
+        assert_eq!(read.description, format!("{}…", "é".repeat(120)));
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             ("$12", "a", "a2"),
         ] {
             assert_eq!(
-                parse_command(text).fill(args),
+                parse_command(text).expand(args),
                 expected,
                 "{text:?} with {args:?}"
             );
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn init_command_appends_arguments() {
-        let text = CustomCommand::init().fill("the tests are slow");
+        let text = CustomCommand::init().expand("the tests are slow");
         assert!(text.contains("AGENTS.md"), "{text}");
         assert!(text.ends_with("\n\nthe tests are slow"), "{text}");
     }
@@ -225,15 +225,15 @@ mod tests {
         fn arguments_are_inserted_verbatim(args in "[^\u{0}]{0,40}", before in "[a-z ]{0,5}", after in "[a-z ]{0,5}") {
             let text = format!("<{before}$ARGUMENTS{after}>");
             let expected = format!("<{before}{}{after}>", args.trim());
-            prop_assert_eq!(parse_command(&text).fill(&args), expected);
+            prop_assert_eq!(parse_command(&text).expand(&args), expected);
         }
 
         /// No file makes the parser panic.
         #[test]
         fn any_file_parses_without_panic(file in "(---\n)?(.|\n|description:){0,60}(---\n)?(.|\n|\\$){0,20}", args in ".{0,20}") {
             if let Some(read) = CustomCommand::parse("x", &file) {
-                prop_assert!(read.about.chars().count() <= 121);
-                let _ = read.fill(&args);
+                prop_assert!(read.description.chars().count() <= 121);
+                let _ = read.expand(&args);
             }
         }
     }

@@ -18,8 +18,8 @@ use turnery_engine::{
     Content, HookRequest, HookSet, HookVerdict, LlmMessage, LoopId, LoopRecord, SessionId,
 };
 
-/// Default time limit of a hook; see [`Settings::hook_time`](crate::Settings::hook_time).
-pub const HOOK_TIME: Duration = Duration::from_secs(60);
+/// Default time limit of a hook; see [`Settings::hook_timeout`](crate::Settings::hook_timeout).
+pub const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
 const ALL_HOOKS: HookSet = HookSet {
     input: true,
@@ -43,12 +43,12 @@ pub trait Hooks: Send + Sync + 'static {
     }
 
     /// Returns the requests that [`ask`](Self::ask) handles. Read when a prompt begins.
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet::default()
     }
 
     /// Handles a hook request.
-    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let _ = (cx, hook);
         Box::pin(ready(HookVerdict::Continue))
     }
@@ -112,7 +112,7 @@ impl HookList {
     ) -> Self {
         // A hook that panics even here may have wanted to reject something, so it is asked everything.
         let set = |hooks: &Arc<dyn Hooks>| {
-            let set = catch_unwind(AssertUnwindSafe(|| hooks.set()));
+            let set = catch_unwind(AssertUnwindSafe(|| hooks.hook_set()));
             (set.unwrap_or(ALL_HOOKS), Arc::clone(hooks))
         };
         Self {
@@ -155,7 +155,7 @@ impl HookList {
             .iter()
             .filter(|(set, _)| is_subscribed(set, &hook));
         for (_, hooks) in subscribed {
-            let answer = async { hooks.ask(&cx, &hook).await };
+            let answer = async { hooks.ask_hook(&cx, &hook).await };
             match self.run_bounded(&**hooks, answer).await {
                 Ok(HookVerdict::Stop(reason)) if is_blocking(&hook) => {
                     return CombinedVerdict {

@@ -38,7 +38,7 @@ pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
 pub use evaluate::{CANDIDATES, Candidate, SelectionStrategy};
-pub use hooks::{HOOK_TIME, HookCx, Hooks};
+pub use hooks::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
     ContinueError, DeliveryReceipt, InterjectError, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,

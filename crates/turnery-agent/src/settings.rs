@@ -2,7 +2,7 @@
 
 use crate::{
     custom_command::CustomCommand,
-    hooks::{HOOK_TIME, Hooks},
+    hooks::{DEFAULT_HOOK_TIMEOUT, Hooks},
 };
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
@@ -54,11 +54,11 @@ pub struct Settings {
     /// replayed when the session is loaded.
     pub keep_streaming: bool,
     /// MCP servers of every session.
-    pub mcp: Vec<McpServer>,
+    pub mcp_servers: Vec<McpServer>,
     /// Hooks of every prompt, in call order.
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Time limit of each hook call.
-    pub hook_time: Duration,
+    pub hook_timeout: Duration,
     /// Slash commands that expand to prompt text.
     pub custom_commands: Arc<[CustomCommand]>,
 }
@@ -87,9 +87,9 @@ impl Settings {
             follow_ups: QueueMode::default(),
             price: None,
             keep_streaming: false,
-            mcp: Vec::new(),
+            mcp_servers: Vec::new(),
             hooks: Vec::new(),
-            hook_time: HOOK_TIME,
+            hook_timeout: DEFAULT_HOOK_TIMEOUT,
             custom_commands: Arc::new([CustomCommand::init()]),
         }
     }

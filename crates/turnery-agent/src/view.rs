@@ -53,7 +53,7 @@ impl SessionView {
             OutboxItem::Info { title, updated_at } => {
                 show(ViewChange::SessionInfo { title, updated_at });
             }
-            OutboxItem::Ended(end) => show(ViewChange::PromptEnded(end)),
+            OutboxItem::PromptEnd(end) => show(ViewChange::PromptEnded(end)),
         }
     }
 

@@ -110,7 +110,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
     async fn send_deltas(&mut self, deltas: &mut Vec<ModelDelta>) {
         for delta in deltas.drain(..) {
             *self.has_sent = true;
-            self.sender.send(delta).await;
+            self.sender.send_delta(delta).await;
         }
     }
 

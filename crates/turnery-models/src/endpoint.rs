@@ -71,7 +71,7 @@ impl Endpoint {
 
     /// Returns the current key. A key for another URL is never sent to this one.
     pub(crate) fn key(&self) -> Option<SecretString> {
-        let providers = self.live.as_ref().map(|live| live.now());
+        let providers = self.live.as_ref().map(|live| live.current());
         let here = |it: &&ProviderConfig| it.name == self.provider && it.base_url == self.base_url;
         match providers.as_ref().and_then(|all| all.iter().find(here)) {
             Some(provider) => provider.key.clone(),

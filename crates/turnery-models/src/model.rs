@@ -216,7 +216,7 @@ impl ModelEventSender {
 
     /// Sends a delta, waiting for room. A dropped receiver is not an error: the call is about to be dropped
     /// too.
-    pub async fn send(&self, delta: ModelDelta) {
+    pub async fn send_delta(&self, delta: ModelDelta) {
         let _ = self.0.send(ModelEvent::Delta(delta)).await;
     }
 

@@ -102,7 +102,7 @@ impl ModelRegistry {
             }
             _ => {}
         }
-        let providers = self.providers.now();
+        let providers = self.providers.current();
         let Some(provider) = providers.iter().find(|p| p.name == name.provider) else {
             let names: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
             let known = names.join(", ");
@@ -130,7 +130,7 @@ impl ModelRegistry {
 
     /// Starts looking up the keys that the next call will need.
     pub fn prefetch_keys(&self) {
-        self.providers.look_ahead();
+        self.providers.prefetch();
     }
 
     /// Finds out which local servers respond, for [`list_models`](Self::list_models). Takes a short and
@@ -144,7 +144,7 @@ impl ModelRegistry {
         if self.own.iter().any(|own| own.info().name == *name) {
             return Ok(());
         }
-        let providers = self.providers.now();
+        let providers = self.providers.current();
         match providers.iter().find(|it| it.name == name.provider) {
             Some(provider) => provider.require_key(),
             None => Ok(()),
@@ -154,7 +154,7 @@ impl ModelRegistry {
     /// Returns true if there is a key for this model.
     #[must_use]
     pub fn has_key(&self, name: &ModelName) -> bool {
-        let providers = self.providers.now();
+        let providers = self.providers.current();
         let its = providers.iter().find(|it| it.name == name.provider);
         its.is_some_and(|provider| provider.key.is_some())
     }

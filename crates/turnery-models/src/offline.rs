@@ -81,7 +81,7 @@ impl Model for OfflineModel {
                     (ModelStop::EndTurn, ModelDelta::Text { block: 0, text })
                 }
             };
-            out.send(delta).await;
+            out.send_delta(delta).await;
             Ok(Response {
                 stop,
                 content: vec![content],

@@ -10,10 +10,10 @@ use std::{fmt, sync::Arc, time::Duration};
 /// takes effect at once.
 pub trait ProviderSource: Send + Sync + 'static {
     /// Returns all providers. Must not block for long.
-    fn now(&self) -> Arc<[ProviderConfig]>;
+    fn current(&self) -> Arc<[ProviderConfig]>;
 
     /// Starts the work that [`now`](Self::now) would wait for. Must not block.
-    fn look_ahead(&self) {}
+    fn prefetch(&self) {}
 
     /// Finds out which local servers respond and which models they serve, for [`offered`](Self::offered).
     /// Takes a short and bounded time.
@@ -23,13 +23,13 @@ pub trait ProviderSource: Send + Sync + 'static {
 
     /// Returns the providers whose models should be offered, as far as known. Must not block for long.
     fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.now()
+        self.current()
     }
 }
 
 /// A fixed list of providers.
 impl ProviderSource for Arc<[ProviderConfig]> {
-    fn now(&self) -> Arc<[ProviderConfig]> {
+    fn current(&self) -> Arc<[ProviderConfig]> {
         Self::clone(self)
     }
 }

@@ -8,7 +8,7 @@ use turnery_sdk::{
     generate,
     models::{Model, Scenario, ScriptedModel},
     prelude::*,
-    tools::{Options, Scope, Workspace, run_tools},
+    tools::{ExecuteOptions, ExecuteScope, Workspace, run_tools},
 };
 
 /// Scripted model responses; any model of the registry can be used instead.
@@ -20,8 +20,8 @@ const SCRIPT: &str = r#"{"answers": [
 /// Maximum number of model calls.
 const MAX_ITERATIONS: u32 = 5;
 
-fn multiply() -> Action {
-    Action::new(
+fn multiply() -> FunctionTool {
+    FunctionTool::new(
         "multiply",
         "Multiplies a by b.",
         async |args: Value, _| match (args["a"].as_i64(), args["b"].as_i64()) {
@@ -40,7 +40,7 @@ async fn tool_loop(
     tools: &Toolbox,
 ) -> Result<Response, Box<dyn Error>> {
     let workspace = Arc::new(Workspace::local(std::env::current_dir()?)?);
-    let scope = Scope::new(workspace).with_tools(tools.clone());
+    let scope = ExecuteScope::new(workspace).with_tools(tools.clone());
     let names: Vec<&str> = tools.names().collect();
     for _ in 0..MAX_ITERATIONS {
         // 1. Call the model.
@@ -52,7 +52,7 @@ async fn tool_loop(
             return Ok(response);
         }
         // 4. Run them.
-        let executed = run_tools(&response, &scope, &Options::default()).await;
+        let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
         // 5. Add the response and the results to the history.
         history.push(executed.assistant_message());
         history.extend(executed.tool_messages());

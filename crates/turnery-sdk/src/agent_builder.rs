@@ -58,7 +58,7 @@ impl AgentBuilder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools = self.tools.and(tool);
+        self.tools = self.tools.with_tool(tool);
         self
     }
 

@@ -14,7 +14,7 @@ use turnery_engine::{
     LlmMessage, Message, MessageId, ModelError, Response, ResponseLimits, SessionId, ToolSpec,
 };
 use turnery_models::{Model, ModelEventSender, ModelRequest, Thinking};
-use turnery_tools::{Options, Scope, Toolbox, run_tools};
+use turnery_tools::{ExecuteOptions, ExecuteScope, Toolbox, run_tools};
 
 /// Default for [`ConverseOptions::max_iterations`].
 const MAX_ITERATIONS: u32 = 5;
@@ -25,7 +25,7 @@ pub struct ConverseOptions {
     /// Maximum number of model calls (JIDO-33).
     pub max_iterations: u32,
     /// Options of every tool call.
-    pub tools: Options,
+    pub tools: ExecuteOptions,
     /// Thinking level.
     pub thinking: Thinking,
 }
@@ -34,7 +34,7 @@ impl Default for ConverseOptions {
     fn default() -> Self {
         Self {
             max_iterations: MAX_ITERATIONS,
-            tools: Options::default(),
+            tools: ExecuteOptions::default(),
             thinking: Thinking::Default,
         }
     }
@@ -120,10 +120,10 @@ pub async fn generate_text(model: &dyn Model, question: &str) -> Result<String, 
 pub async fn converse(
     model: &dyn Model,
     messages: Vec<Message>,
-    scope: &Scope,
+    scope: &ExecuteScope,
     options: &ConverseOptions,
 ) -> Result<ConverseOutput, ConverseError> {
-    let specs = scope.toolbox(&options.tools).specs();
+    let specs = scope.select_toolbox(&options.tools).specs();
     let mut history = ConverseHistory::from_messages(messages);
     let mut scope = scope.clone();
     let max = options.max_iterations;

@@ -10,4 +10,4 @@ pub use schemars::JsonSchema;
 pub use serde::Deserialize;
 pub use serde_json::{Value, json};
 pub use turnery_engine::{ToolEnvelope, ToolError, ToolErrorKind};
-pub use turnery_tools::{Action, Mode, Tool, ToolCx, Toolbox};
+pub use turnery_tools::{FunctionTool, Mode, Tool, ToolCx, Toolbox};

@@ -159,14 +159,18 @@ impl Hooks for RejectInvalidInput {
         "input"
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet {
             input: true,
             ..HookSet::default()
         }
     }
 
-    fn ask<'a>(&'a self, _cx: &'a HookCx, _hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(
+        &'a self,
+        _cx: &'a HookCx,
+        _hook: &'a HookRequest,
+    ) -> BoxFuture<'a, HookVerdict> {
         let verdict = match self.has_rejected.swap(true, Ordering::Relaxed) {
             false => HookVerdict::Stop(self.reason.clone()),
             true => HookVerdict::Continue,

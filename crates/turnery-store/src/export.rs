@@ -212,7 +212,7 @@ async fn store_content(
     notes: Vec<TranscriptNote>,
 ) -> Result<SessionInfo, StoreError> {
     if !loops.is_empty() {
-        let opened = store.claim(&session.id, &Owner::this_process()).await?;
+        let opened = store.claim(&session.id, &Owner::for_this_process()).await?;
         let tip = session.tip_loop_id.as_ref();
         let tip = loops.iter().position(|record| Some(&record.loop_id) == tip);
         let commit = Commit {

@@ -114,7 +114,7 @@ mod tests {
             passed in 0_u64..200,
             skew in -1_000_000_i64..1_000_000,
         ) {
-            let here = Owner::this_process().process;
+            let here = Owner::for_this_process().process;
             prop_assert_eq!(is_held_after(&here, passed, skew), passed < 30 + 60);
         }
 
@@ -125,7 +125,7 @@ mod tests {
             passed in 0_u64..1000,
             skew in -60_i64..=60,
         ) {
-            let there = Owner::this_process().process.replace("boot=", "boot=x");
+            let there = Owner::for_this_process().process.replace("boot=", "boot=x");
             let is_held = is_held_after(&there, passed, skew);
             prop_assert!(is_held || passed >= 30, "taken over too early");
             prop_assert!(!is_held || passed < 30 + 60 + 60, "never taken over");
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn lease_of_an_older_version_ends_by_the_wall_clock() {
-        let here = Owner::this_process().process;
+        let here = Owner::for_this_process().process;
         let at = |seconds| ClockReading {
             wall: chrono::DateTime::from_timestamp(seconds, 0).unwrap(),
             monotonic: Duration::from_secs(7),

@@ -19,7 +19,7 @@ pub(crate) enum ProcessState {
 impl Owner {
     /// Returns a new owner in this process.
     #[must_use]
-    pub fn this_process() -> Self {
+    pub fn for_this_process() -> Self {
         Self {
             id: crate::clock::new_uuid().to_string(),
             process: process_identity().to_owned(),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_owner_ids_differ() {
-        let (one, two) = (Owner::this_process(), Owner::this_process());
+        let (one, two) = (Owner::for_this_process(), Owner::for_this_process());
         assert_eq!(process_state(&one.process), ProcessState::MaybeAlive);
         assert!(is_alive_here(&one.process));
         assert_eq!(one.process, two.process);

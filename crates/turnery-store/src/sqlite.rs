@@ -83,7 +83,7 @@ impl SqliteStore {
 
     /// Runs claims and commits on this runtime while they are quick, instead of on a thread of the store.
     #[must_use]
-    pub fn inline(mut self, inline: InlineRuntime) -> Self {
+    pub fn with_inline_runtime(mut self, inline: InlineRuntime) -> Self {
         self.writer.set_inline_runtime(inline);
         self
     }

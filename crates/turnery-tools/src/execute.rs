@@ -12,8 +12,8 @@ pub(crate) mod run_call;
 mod scope;
 
 pub use effects::{EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits};
-pub use function_tool::Action;
-pub use scope::{Options, Scope};
+pub use function_tool::FunctionTool;
+pub use scope::{ExecuteOptions, ExecuteScope};
 
 use crate::{tool::Tool, toolbox::Toolbox};
 use serde_json::Value;
@@ -25,23 +25,28 @@ const DIRECT_CALL_ID: &str = "direct";
 
 /// Runs the tool called `name` (JIDO-36). Arguments may be an object or its JSON text. The tools are those of
 /// the options, else those of the scope (UP-24).
-pub async fn execute(name: &str, args: Value, scope: &Scope, options: &Options) -> ToolEnvelope {
+pub async fn execute(
+    name: &str,
+    args: Value,
+    scope: &ExecuteScope,
+    options: &ExecuteOptions,
+) -> ToolEnvelope {
     let call = ToolCall {
         call_id: DIRECT_CALL_ID.into(),
         name: name.to_owned(),
         args: Arc::new(args),
     };
-    run_in_scope(&scope.toolbox(options), &call, scope, options).await
+    run_in_scope(&scope.select_toolbox(options), &call, scope, options).await
 }
 
 /// Runs this tool without looking it up (JIDO-38).
 pub async fn execute_tool(
     tool: Arc<dyn Tool>,
     args: Value,
-    scope: &Scope,
-    options: &Options,
+    scope: &ExecuteScope,
+    options: &ExecuteOptions,
 ) -> ToolEnvelope {
-    let toolbox = scope.toolbox(options).with_tools(vec![tool]);
+    let toolbox = scope.select_toolbox(options).with_tools(vec![tool]);
     let call = ToolCall {
         call_id: DIRECT_CALL_ID.into(),
         name: toolbox.names().collect(),
@@ -53,8 +58,12 @@ pub async fn execute_tool(
 /// Runs every call of a response, one after the other (JIDO-18, JIDO-47). Returns the response with the
 /// results added; a response without calls is returned unchanged (JIDO-19, JIDO-75). After a cancel no
 /// further call starts.
-pub async fn run_tools(response: &Response, scope: &Scope, options: &Options) -> Response {
-    let toolbox = scope.toolbox(options);
+pub async fn run_tools(
+    response: &Response,
+    scope: &ExecuteScope,
+    options: &ExecuteOptions,
+) -> Response {
+    let toolbox = scope.select_toolbox(options);
     let mut results = Vec::new();
     for call in response.calls() {
         let envelope = match scope.cancel.is_cancelled() {
@@ -73,8 +82,8 @@ pub async fn run_tools(response: &Response, scope: &Scope, options: &Options) ->
 async fn run_in_scope(
     toolbox: &Toolbox,
     call: &ToolCall,
-    scope: &Scope,
-    options: &Options,
+    scope: &ExecuteScope,
+    options: &ExecuteOptions,
 ) -> ToolEnvelope {
     let cx = scope.tool_cx(call.call_id.clone());
     toolbox.run_with_timeout(call, &cx, options.timeout()).await

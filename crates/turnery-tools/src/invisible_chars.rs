@@ -23,13 +23,13 @@ const LINE_BREAK: char = '\u{23ce}';
 /// example as `⟨U+202E⟩`; counts long runs of spaces, tabs and line breaks, for example `⟨4050 blanks⟩`. A
 /// `⟨` in the text is shown as `⟨U+27E8⟩`. Line breaks are kept.
 #[must_use]
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub fn escape_invisible(text: &str) -> Cow<'_, str> {
     escape(text, false)
 }
 
 /// Escapes text for one line, such as a title: also shows a line break as `⏎`, and escapes a `⏎` in the text.
 #[must_use]
-pub fn visible_line(text: &str) -> Cow<'_, str> {
+pub fn escape_invisible_line(text: &str) -> Cow<'_, str> {
     escape(text, true)
 }
 
@@ -100,40 +100,46 @@ mod tests {
     #[test]
     fn plain_text_is_unchanged() {
         for text in ["", "cargo test", "if a; then\n\tb\nfi", "grüße 日本語"] {
-            assert_eq!(visible(text), text);
-            assert!(matches!(visible(text), Cow::Borrowed(_)));
+            assert_eq!(escape_invisible(text), text);
+            assert!(matches!(escape_invisible(text), Cow::Borrowed(_)));
         }
-        assert_eq!(visible(&" ".repeat(40)), " ".repeat(40));
+        assert_eq!(escape_invisible(&" ".repeat(40)), " ".repeat(40));
     }
 
     #[test]
     fn hidden_characters_are_escaped() {
-        assert_eq!(visible("a\u{202e}b\u{2066}c"), "a⟨U+202E⟩b⟨U+2066⟩c");
-        assert_eq!(visible("a\u{200b}b\u{feff}"), "a⟨U+200B⟩b⟨U+FEFF⟩");
         assert_eq!(
-            visible("rm\r\x1b[8m x\0\u{e0041}"),
+            escape_invisible("a\u{202e}b\u{2066}c"),
+            "a⟨U+202E⟩b⟨U+2066⟩c"
+        );
+        assert_eq!(escape_invisible("a\u{200b}b\u{feff}"), "a⟨U+200B⟩b⟨U+FEFF⟩");
+        assert_eq!(
+            escape_invisible("rm\r\x1b[8m x\0\u{e0041}"),
             "rm⟨U+000D⟩⟨U+001B⟩[8m x⟨U+0000⟩⟨U+E0041⟩"
         );
-        assert_eq!(visible("a\u{a0}b\u{3164}"), "a⟨U+00A0⟩b⟨U+3164⟩");
+        assert_eq!(escape_invisible("a\u{a0}b\u{3164}"), "a⟨U+00A0⟩b⟨U+3164⟩");
     }
 
     #[test]
     fn long_blank_run_is_replaced_by_its_length() {
         let command = format!("make test{}; touch M", " ".repeat(4050));
-        assert_eq!(visible(&command), "make test ⟨4050 blanks⟩ ; touch M");
+        assert_eq!(
+            escape_invisible(&command),
+            "make test ⟨4050 blanks⟩ ; touch M"
+        );
         let lines = format!("a{}b", "\n".repeat(41));
-        assert_eq!(visible(&lines), "a ⟨41 blanks⟩ b");
-        assert_eq!(visible_line(&lines), "a ⟨41 blanks⟩ b");
+        assert_eq!(escape_invisible(&lines), "a ⟨41 blanks⟩ b");
+        assert_eq!(escape_invisible_line(&lines), "a ⟨41 blanks⟩ b");
     }
 
     #[test]
     fn mark_characters_in_text_are_escaped() {
-        assert_eq!(visible("a⟨U+202E⟩b"), "a⟨U+27E8⟩U+202E⟩b");
-        assert_eq!(visible("⟨4050 blanks⟩"), "⟨U+27E8⟩4050 blanks⟩");
-        assert_eq!(visible_line("ls ⏎ rm\nx"), "ls ⟨U+23CE⟩ rm ⏎ x");
+        assert_eq!(escape_invisible("a⟨U+202E⟩b"), "a⟨U+27E8⟩U+202E⟩b");
+        assert_eq!(escape_invisible("⟨4050 blanks⟩"), "⟨U+27E8⟩4050 blanks⟩");
+        assert_eq!(escape_invisible_line("ls ⏎ rm\nx"), "ls ⟨U+23CE⟩ rm ⏎ x");
         // Not one of the marks.
         assert_eq!(
-            visible("\\u{202e} [4050 blanks] ⏎"),
+            escape_invisible("\\u{202e} [4050 blanks] ⏎"),
             "\\u{202e} [4050 blanks] ⏎"
         );
     }
@@ -148,19 +154,19 @@ mod tests {
             "ที่",
             "a\u{300}\u{301}\u{302}\u{303}",
         ] {
-            assert_eq!(visible(text), text);
+            assert_eq!(escape_invisible(text), text);
         }
         let text = format!("a{}b", "\u{301}".repeat(6));
         let four = "\u{301}".repeat(4);
-        assert_eq!(visible(&text), format!("a{four}⟨U+0301⟩⟨U+0301⟩b"));
+        assert_eq!(escape_invisible(&text), format!("a{four}⟨U+0301⟩⟨U+0301⟩b"));
         // Private-use characters are not combining.
         let icons = "\u{e0a0}".repeat(9);
-        assert_eq!(visible(&icons), icons);
+        assert_eq!(escape_invisible(&icons), icons);
     }
 
     #[test]
     fn line_breaks_are_escaped_in_titles() {
-        assert_eq!(visible_line("ls\nrm x"), "ls ⏎ rm x");
-        assert_eq!(visible_line("a\u{202e}\nb"), "a⟨U+202E⟩ ⏎ b");
+        assert_eq!(escape_invisible_line("ls\nrm x"), "ls ⏎ rm x");
+        assert_eq!(escape_invisible_line("a\u{202e}\nb"), "a⟨U+202E⟩ ⏎ b");
     }
 }

@@ -30,26 +30,27 @@ pub mod workspace;
 pub use access::Access;
 pub use arguments::{parse_args, spec_for};
 pub use execute::{
-    Action, EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, Options, Scope,
-    execute, execute_tool, run_tools,
+    EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, ExecuteOptions, ExecuteScope,
+    FunctionTool, execute, execute_tool, run_tools,
 };
-pub use invisible_chars::{visible, visible_line};
-pub use mcp::{McpServer, Servers};
+pub use invisible_chars::{escape_invisible, escape_invisible_line};
+pub use mcp::{McpServer, McpServers};
 pub use origin::Origin;
 pub use policy::{
-    GitSettings, GuardedPaths, Hidden, IgnoredProjectSetting, Judgement, LineLimits, Mode,
-    Narrowing, Policy, Rule, RuleError,
+    CommandLineLimits, GitSettings, GuardedPaths, HiddenFiles, IgnoredProjectSetting, Judgement,
+    Mode, Policy, ProjectPolicySettings, Rule, RuleError,
 };
 pub use sandbox::{Confinement, SandboxBaseline, SandboxMode, SandboxSettings, SandboxSupport};
-pub use shell::leave_out_written;
+pub use shell::strip_writable_paths;
 pub use similar::ChangeTag;
 pub use telemetry::ToolTelemetry;
-pub use text::{DiffHunk, NO_NEWLINE, unified_diff};
+pub use text::{DiffHunk, NO_NEWLINE_MARKER, unified_diff};
 pub use tool::{PreparedCall, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use tools::{Shell, TOOL_NAMES, is_shown};
 pub use trace_context::TraceContext;
 pub use typed_tool::TypedTool;
 pub use workspace::{
-    FileError, Files, LocalFiles, PathRefused, TerminalFault, TerminalRun, Terminals, Workspace,
+    FileError, Files, LocalFiles, PathError, TerminalCommandOutput, TerminalError, Terminals,
+    Workspace,
 };

@@ -35,8 +35,8 @@ mod tests;
 use crate::typed_tool::TypedTool as _;
 
 pub use prompts::McpPrompt;
-pub use server::{McpServer, Way};
-pub use servers::{Launch, ServerStatus, Servers};
+pub use server::{McpServer, McpTransport};
+pub use servers::{McpLaunchOptions, McpServerStatus, McpServers};
 
 /// Names of the tools for resources.
 pub const RESOURCE_TOOL_NAMES: &[&str] = &[

@@ -68,12 +68,12 @@ mod misleading_line_tests;
 #[cfg(test)]
 mod program_settings_tests;
 
-pub use command_line_limits::LineLimits;
+pub use command_line_limits::CommandLineLimits;
 pub use git::GitSettings;
 pub use guarded_paths::GuardedPaths;
-pub use hidden_files::Hidden;
+pub use hidden_files::HiddenFiles;
 pub use judgement::{Judgement, Policy, only_reads};
 pub use mode::Mode;
 pub use program_files::program_files;
-pub use project_settings::{IgnoredProjectSetting, Narrowing};
+pub use project_settings::{IgnoredProjectSetting, ProjectPolicySettings};
 pub use rule::{Rule, RuleError};

@@ -42,7 +42,7 @@ mod tagged_processes;
 
 pub use process_tree::ProcessTree;
 pub use program::{ChildPipes, ChildStdio, ProgramSpec};
-pub use registry::end_all;
+pub use registry::kill_all;
 pub use stop_report::{FinishedTree, RunningProcess, StopReport};
 
 use std::path::PathBuf;

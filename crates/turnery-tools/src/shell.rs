@@ -21,6 +21,6 @@ mod stop_tests;
 #[cfg(test)]
 mod test_support;
 
-pub use environment::{HIDDEN_ENV, leave_out_written};
+pub use environment::{HIDDEN_ENV, strip_writable_paths};
 pub(crate) use environment::{inherited_env, strip_relative_paths};
 pub(crate) use strip_ansi::AnsiStripper;

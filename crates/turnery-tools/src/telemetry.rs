@@ -26,7 +26,7 @@ const TARGET: &str = "turnery::tool";
 
 /// Stage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
+pub enum CallStage {
     /// The call starts.
     Start,
     /// The call ended with a result or a failure.
@@ -35,7 +35,7 @@ pub enum Stage {
     Exception,
 }
 
-impl Stage {
+impl CallStage {
     fn as_str(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -134,25 +134,25 @@ impl ToolTelemetry {
     /// Creates a handle whose event paths begin with `prefix`.
     #[must_use]
     pub fn new(prefix: &str) -> Self {
-        let path = |stage: Stage| {
+        let path = |stage: CallStage| {
             let path = format!("{prefix}.tool.execute.{}", stage.as_str());
             EventPath(path.into())
         };
         Self(Arc::new(TelemetryInner {
             prefix: prefix.to_owned(),
-            paths: [Stage::Start, Stage::Stop, Stage::Exception].map(path),
+            paths: [CallStage::Start, CallStage::Stop, CallStage::Exception].map(path),
             subscribers: RwLock::new(Arc::new([])),
         }))
     }
 
     /// Returns the path of the event at this stage (JIDO-62).
     #[must_use]
-    pub fn event_path(&self, stage: Stage) -> &EventPath {
+    pub fn event_path(&self, stage: CallStage) -> &EventPath {
         let [start, stop, exception] = &self.0.paths;
         match stage {
-            Stage::Start => start,
-            Stage::Stop => stop,
-            Stage::Exception => exception,
+            CallStage::Start => start,
+            CallStage::Stop => stop,
+            CallStage::Exception => exception,
         }
     }
 
@@ -195,7 +195,7 @@ impl ToolTelemetry {
 
     fn emit(
         &self,
-        stage: Stage,
+        stage: CallStage,
         measurements: Measurements,
         metadata: impl FnOnce() -> EventMetadata,
     ) {

@@ -51,7 +51,7 @@ pub struct DiffHunk<'a> {
 }
 
 /// Marker after a line without `\n`, as in Git.
-pub const NO_NEWLINE: &str = "\\ No newline at end of file\n";
+pub const NO_NEWLINE_MARKER: &str = "\\ No newline at end of file\n";
 
 /// Returns a change as a unified diff with `context` lines around each hunk, in bounded time. Lines end in
 /// `\n`, as in Git: a `\r` is part of its line.
@@ -86,7 +86,7 @@ impl std::fmt::Display for DiffHunk<'_> {
         for (tag, line) in &self.lines {
             write!(out, "{tag}{line}")?;
             if !line.ends_with('\n') {
-                write!(out, "\n{NO_NEWLINE}")?;
+                write!(out, "\n{NO_NEWLINE_MARKER}")?;
             }
         }
         Ok(())

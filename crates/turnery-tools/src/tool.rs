@@ -4,7 +4,7 @@ use crate::{
     access::Access,
     call_errors::cancelled,
     origin::Origin,
-    policy::{Hidden, LineLimits},
+    policy::{CommandLineLimits, HiddenFiles},
     trace_context::TraceContext,
     workspace::Workspace,
 };
@@ -44,7 +44,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns true if a call may run in parallel with others: it changes nothing that they could observe
     /// (C-6).
-    fn parallel(&self, _args: &Value) -> bool {
+    fn can_run_in_parallel(&self, _args: &Value) -> bool {
         false
     }
 
@@ -98,9 +98,9 @@ pub struct ToolCx {
     /// Files and folders that the tool may access.
     pub workspace: Arc<Workspace>,
     /// Files that rules hide from the tool, even inside the workspace.
-    pub hidden: Hidden,
+    pub hidden: HiddenFiles,
     /// Limits on the command line that is run, from the policy decision that allowed it.
-    pub line_limits: LineLimits,
+    pub line_limits: CommandLineLimits,
     /// Receives progress reports. Bounded: a slow client slows the tool down.
     pub progress: mpsc::Sender<Progress>,
     /// Fires when the call must stop.
@@ -133,15 +133,15 @@ impl ToolCx {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Replaces what is shown of the call.
-    Shows(CallDetail),
+    Detail(CallDetail),
     /// Output printed since the last report.
-    Printed(String),
+    Output(String),
     /// The complete plan.
-    Planned(Vec<PlanEntry>),
+    Plan(Vec<PlanEntry>),
     /// Status message of one sentence (TURN-46).
-    Says(String),
+    Message(String),
     /// Usage of a child session that works for this call (LASH-66).
-    Spent(ChildUsage),
+    ChildUsage(ChildUsage),
 }
 
 /// Converts the result of a run into an envelope.

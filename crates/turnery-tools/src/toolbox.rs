@@ -91,7 +91,7 @@ impl Toolbox {
 
     /// Adds an effect policy; effects are kept only if all policies allow them.
     #[must_use]
-    pub fn narrowed(self, policy: EffectPolicy) -> Self {
+    pub fn with_effect_policy(self, policy: EffectPolicy) -> Self {
         Self {
             effect_policies: self.effect_policies.with_policy(policy),
             ..self
@@ -107,12 +107,12 @@ impl Toolbox {
     /// Creates a toolbox with the tools of a coding agent, with `shell` as the shell tool.
     #[must_use]
     pub fn coding_with(shell: Shell) -> Self {
-        Self::coding().and(shell)
+        Self::coding().with_tool(shell)
     }
 
     /// Adds a tool, replacing any tool of the same name.
     #[must_use]
-    pub fn and(self, tool: impl Tool) -> Self {
+    pub fn with_tool(self, tool: impl Tool) -> Self {
         let mut entries: Vec<_> = self.entries().collect();
         let entry = with_spec(Arc::new(tool));
         match entries.iter_mut().find(|(it, _)| it.name == entry.0.name) {
@@ -131,14 +131,14 @@ impl Toolbox {
 
     /// Removes the tool called `name`.
     #[must_use]
-    pub fn without(self, name: &str) -> Self {
+    pub fn without_tool(self, name: &str) -> Self {
         let entries = self.entries().filter(|(spec, _)| spec.name != name);
         self.with_entries(entries)
     }
 
     /// Returns the telemetry handle to subscribe to.
     #[must_use]
-    pub fn observe(&self) -> &ToolTelemetry {
+    pub fn telemetry(&self) -> &ToolTelemetry {
         &self.observe
     }
 
@@ -170,7 +170,7 @@ impl Toolbox {
         let announced = self.resolve_call(call).ok().and_then(|(tool, args)| {
             let announce = || CallAnnouncement {
                 detail: tool.describe(&args, workspace),
-                is_parallel: tool.parallel(&args),
+                is_parallel: tool.can_run_in_parallel(&args),
             };
             catch_unwind(AssertUnwindSafe(announce)).ok()
         });

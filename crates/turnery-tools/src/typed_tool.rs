@@ -99,7 +99,7 @@ impl<T: TypedTool> Tool for T {
             .unwrap_or_default()
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
+    fn can_run_in_parallel(&self, _args: &Value) -> bool {
         T::IS_PARALLEL
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     call_errors::{cancelled, invalid},
-    policy::Hidden,
+    policy::HiddenFiles,
     tool::ToolCx,
 };
 use globset::{GlobBuilder, GlobMatcher};
@@ -24,7 +24,7 @@ use ignore_files::IgnoreFiles;
 /// Hides files from a walk and records whether it met any.
 #[derive(Clone)]
 pub(crate) struct HiddenFilter {
-    hidden: Hidden,
+    hidden: HiddenFiles,
     roots: Arc<[PathBuf]>,
     has_hidden_any: Arc<AtomicBool>,
 }

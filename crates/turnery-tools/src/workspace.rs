@@ -22,7 +22,7 @@ pub use local_files::LocalFiles;
 #[cfg(test)]
 pub(crate) use resolve::make_path_too_long_to_look_up;
 pub(crate) use resolve::{canonicalize, follow, may_lead_into, normalise_lexically};
-pub use terminals::{TerminalFault, TerminalRun, Terminals};
+pub use terminals::{TerminalCommandOutput, TerminalError, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Workspace {
         more_roots: Vec<PathBuf>,
         files: Arc<dyn Files>,
         terminals: Option<Arc<dyn Terminals>>,
-    ) -> Result<Self, PathRefused> {
+    ) -> Result<Self, PathError> {
         let cwd = resolve::resolve_root(&cwd)?;
         let mut roots = vec![cwd.clone()];
         for root in more_roots {
@@ -149,13 +149,13 @@ impl Workspace {
     }
 
     /// Creates a workspace with one root on the local disk.
-    pub fn local(cwd: PathBuf) -> Result<Self, PathRefused> {
+    pub fn local(cwd: PathBuf) -> Result<Self, PathError> {
         Self::new(cwd, Vec::new(), Arc::new(LocalFiles), None)
     }
 
     /// Sets how the commands of this workspace are confined. Searches the roots for repositories.
     #[must_use]
-    pub fn confined(self, sandbox: SandboxSettings) -> Self {
+    pub fn with_sandbox(self, sandbox: SandboxSettings) -> Self {
         Self {
             surroundings: SandboxBaseline::new(&self.roots, &sandbox),
             sandbox,
@@ -194,14 +194,14 @@ impl Workspace {
 
     /// Resolves the links of a path; a part that does not exist yet is kept. Relative paths start at the
     /// working directory only (DIR-4). Fails if the result is outside all roots (DIR-5).
-    pub fn resolve(&self, path: &str) -> Result<PathBuf, PathRefused> {
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, PathError> {
         let resolved = follow(&self.cwd, path)?;
         if self.roots.iter().any(|root| resolved.starts_with(root)) {
             return Ok(resolved);
         }
         let roots = self.roots.iter().map(|root| root.display().to_string());
         let roots = roots.collect::<Vec<_>>().join(", ");
-        Err(PathRefused {
+        Err(PathError {
             path: path.to_owned(),
             reason: match roots.is_empty() {
                 true => "is outside of this session, which has no folder".to_owned(),
@@ -272,15 +272,15 @@ impl Workspace {
 /// Error for a path that may not be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} {reason}")]
-pub struct PathRefused {
+pub struct PathError {
     /// The path as given.
     pub path: String,
     /// `is outside the folders of this session (...)`.
     pub reason: String,
 }
 
-impl From<PathRefused> for ToolError {
-    fn from(refused: PathRefused) -> Self {
+impl From<PathError> for ToolError {
+    fn from(refused: PathError) -> Self {
         Self::new(ToolErrorKind::Validation, refused.to_string())
     }
 }

@@ -38,17 +38,17 @@ pub(crate) fn serve(global: &GlobalOptions, args: AcpArgs) -> anyhow::Result<Exi
     };
     let app = App::load(global, args.choice.into());
     // Loaded in the background: the `initialize` response lists the login methods.
-    app.live_providers.look_ahead();
+    app.live_providers.prefetch();
     let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);
-    let store: Arc<dyn Store> = Arc::new(app.open_store()?.inline(runtime.inline()));
+    let store: Arc<dyn Store> = Arc::new(app.open_store()?.with_inline_runtime(runtime.inline()));
     let agent = Arc::new(app.into_agent(Arc::clone(&store)));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
         // The first session offers the models that are found.
         tokio::spawn(async move {
             live_providers.discover().await;
-            if let Some(silent) = live_providers.local_servers().silent_server(&live_providers.now()) {
+            if let Some(silent) = live_providers.local_servers().silent_server(&live_providers.current()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
                     silent.name,

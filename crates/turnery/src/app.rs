@@ -99,7 +99,7 @@ impl App {
         let passed = self.pass_env.iter().filter(|name| !hidden.contains(name));
         let shell =
             Shell::hiding(hidden.iter().map(String::as_str)).passing(passed.map(String::as_str));
-        let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
+        let toolbox = toolbox(shell).with_effect_policy(EffectPolicy::deny_all());
         Agent::new(
             store,
             Arc::new(
@@ -154,7 +154,7 @@ impl App {
             }
         }
         let name = &settings.model;
-        let providers = self.live_providers.now();
+        let providers = self.live_providers.current();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::require_key) {
             let MissingKeyError { provider, hint } = missing;
@@ -173,7 +173,7 @@ impl App {
         }
         self.live_providers
             .local_servers()
-            .silent_server(&self.live_providers.now())
+            .silent_server(&self.live_providers.current())
             .cloned()
     }
 }
@@ -193,17 +193,17 @@ mod tests {
     use serde_json::{Value, json};
     use turnery_engine::ToolEnvelope;
     use turnery_store::MemoryStore;
-    use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, execute};
+    use turnery_tools::{ExecuteOptions, ExecuteScope, FunctionTool, Toolbox, Workspace, execute};
 
     /// Calls a tool that requests an effect through `tools`; returns the effects that reach the caller.
     async fn effects_of_call(tools: Toolbox) -> Vec<Value> {
         let emit = || vec![json!({"kind": "emit", "type": "order.placed"})];
-        let busy = Action::new("busy", "", move |_: Value, _| async move {
+        let busy = FunctionTool::new("busy", "", move |_: Value, _| async move {
             ToolEnvelope::json(json!("done")).with_effects(emit())
         });
         let workspace = Workspace::local(std::env::temp_dir()).unwrap();
-        let scope = Scope::new(Arc::new(workspace)).with_tools(tools.and(busy));
-        let done = execute("busy", json!({}), &scope, &Options::default()).await;
+        let scope = ExecuteScope::new(Arc::new(workspace)).with_tools(tools.with_tool(busy));
+        let done = execute("busy", json!({}), &scope, &ExecuteOptions::default()).await;
         assert!(done.result.is_ok(), "{done:?}");
         done.effects
     }

@@ -14,9 +14,9 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use turnery_agent::{HOOK_TIME, HookCx, Hooks};
+use turnery_agent::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, LoopRecord};
-use turnery_tools::{SandboxSettings, leave_out_written};
+use turnery_tools::{SandboxSettings, strip_writable_paths};
 use wire::{HookAction, HookEvent, HookInput, HookResponse};
 
 /// Time beyond a command's own timeout in which it is killed and reaped.
@@ -58,7 +58,7 @@ pub(crate) fn slowest_timeout(entries: &[HookEntry]) -> Duration {
         .iter()
         .map(|entry| entry.timeout() + KILL_GRACE)
         .max();
-    slowest.unwrap_or(HOOK_TIME)
+    slowest.unwrap_or(DEFAULT_HOOK_TIMEOUT)
 }
 
 impl HookCommand {
@@ -73,7 +73,7 @@ impl HookCommand {
         let ended = match serde_json::to_vec(&input) {
             Ok(json) => {
                 let mut environment = std::env::vars_os().collect();
-                leave_out_written(&mut environment, &self.roots, &self.sandbox);
+                strip_writable_paths(&mut environment, &self.roots, &self.sandbox);
                 let place = (self.cwd.as_path(), environment);
                 process::run(&self.entry.command, place, json, self.entry.timeout()).await
             }
@@ -100,7 +100,7 @@ impl Hooks for HookCommand {
         &self.name
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         let on = self.entry.on;
         HookSet {
             input: on == HookPoint::Input,
@@ -114,7 +114,7 @@ impl Hooks for HookCommand {
         }
     }
 
-    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             let (on, event) = wire::hook_event(hook, &cx.messages);
             if on != self.entry.on || !event.tool_name().is_none_or(|tool| self.matches_tool(tool))

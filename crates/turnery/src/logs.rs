@@ -16,7 +16,7 @@ use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
 };
-use turnery_tools::visible;
+use turnery_tools::escape_invisible;
 
 /// Time that the end of the process waits for the last lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
@@ -104,7 +104,7 @@ pub(crate) fn is_colour_enabled() -> bool {
 /// Prints a message to stderr with control characters made visible, since it may quote a provider or a server.
 /// Errors of writing are ignored.
 pub(crate) fn print_message(text: &str) {
-    let text = visible(text);
+    let text = escape_invisible(text);
     let _ = StderrWriter.write_all(format!("turnery: {text}\n").as_bytes());
 }
 

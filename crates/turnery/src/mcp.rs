@@ -13,9 +13,8 @@ use std::{
     time::Duration,
 };
 use turnery_tools::{
-    Servers,
-    mcp::{Launch, ServerStatus},
-    visible, visible_line,
+    McpServers, escape_invisible, escape_invisible_line,
+    mcp::{McpLaunchOptions, McpServerStatus},
 };
 
 /// Runs `turnery mcp`. Fails if one of the servers does not work.
@@ -23,16 +22,16 @@ pub(crate) fn run(global: &GlobalOptions, what: &McpCommand) -> anyhow::Result<E
     let McpCommand::List { json } = what;
     let app = App::load(global, Config::default());
     let roots = vec![resolve_cwd(None)?];
-    let servers = app.settings(&roots)?.mcp;
-    let launch = Launch {
+    let servers = app.settings(&roots)?.mcp_servers;
+    let launch = McpLaunchOptions {
         roots,
         hidden_env: app.hidden_env(),
     };
     let runtime = current_thread_runtime()?;
     let all = runtime.block_on(async {
-        let servers = Servers::new(&servers, &launch).unlogged();
+        let servers = McpServers::new(&servers, &launch).without_logging();
         servers.start();
-        servers.settled().await;
+        servers.wait_until_settled().await;
         let all = servers.status();
         servers.close().await;
         all
@@ -47,7 +46,7 @@ pub(crate) fn run(global: &GlobalOptions, what: &McpCommand) -> anyhow::Result<E
         )?,
         false => write_status(&all, &mut out)?,
     }
-    let works = all.iter().all(|server| server.trouble.is_none());
+    let works = all.iter().all(|server| server.error.is_none());
     Ok(if works {
         ExitCode::SUCCESS
     } else {
@@ -55,17 +54,17 @@ pub(crate) fn run(global: &GlobalOptions, what: &McpCommand) -> anyhow::Result<E
     })
 }
 
-fn status_json(server: &ServerStatus) -> Value {
+fn status_json(server: &McpServerStatus) -> Value {
     json!({
         "name": server.name,
-        "connected": server.trouble.is_none(),
+        "connected": server.error.is_none(),
         "tools": server.tools,
-        "left_out": server.left_out,
-        "trouble": server.trouble,
+        "left_out": server.omitted_tools,
+        "trouble": server.error,
     })
 }
 
-fn write_status(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
+fn write_status(all: &[McpServerStatus], out: &mut impl Write) -> io::Result<()> {
     if all.is_empty() {
         return writeln!(
             out,
@@ -73,19 +72,19 @@ fn write_status(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
         );
     }
     for server in all {
-        let name = visible_line(&server.name);
-        match &server.trouble {
-            Some(why) => writeln!(out, "{name}: does not work: {}", visible(why))?,
+        let name = escape_invisible_line(&server.name);
+        match &server.error {
+            Some(why) => writeln!(out, "{name}: does not work: {}", escape_invisible(why))?,
             None => writeln!(out, "{name}: connected")?,
         }
         for tool in &server.tools {
-            writeln!(out, "  {}", visible_line(tool))?;
+            writeln!(out, "  {}", escape_invisible_line(tool))?;
         }
-        if server.left_out > 0 {
+        if server.omitted_tools > 0 {
             writeln!(
                 out,
                 "  and {} more that models cannot take",
-                server.left_out
+                server.omitted_tools
             )?;
         }
     }

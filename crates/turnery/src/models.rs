@@ -12,7 +12,7 @@ use std::{
     process::ExitCode,
 };
 use turnery_models::{MissingKeyError, ProviderConfig, ProviderSource as _};
-use turnery_tools::visible_line;
+use turnery_tools::escape_invisible_line;
 
 /// One row of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +41,7 @@ pub(crate) fn run(global: &GlobalOptions, args: &ModelsArgs) -> anyhow::Result<E
         None => settings.model.to_string(),
     };
     let silent = |provider: &ProviderConfig| app.live_providers.local_servers().is_silent(provider);
-    let rows = model_rows(&app.live_providers.now(), default, silent);
+    let rows = model_rows(&app.live_providers.current(), default, silent);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -113,7 +113,7 @@ fn write_rows(rows: &[ModelRow], out: &mut impl Write) -> io::Result<()> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let mark = if row.default { '*' } else { ' ' };
-        let name = visible_line(&row.name);
+        let name = escape_invisible_line(&row.name);
         match &row.needs {
             None => writeln!(out, "{mark} {name}")?,
             Some(needs) => writeln!(out, "{mark} {name:width$}  needs {needs}")?,

@@ -22,7 +22,7 @@ use std::{
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
 use turnery_store::{ArchivedFilter, ListQuery, SessionInfo, Store, StoreError};
-use turnery_tools::visible_line;
+use turnery_tools::escape_invisible_line;
 
 /// Longest title in a list. Unit: characters.
 const TITLE_WIDTH: usize = 60;
@@ -131,7 +131,7 @@ fn write_session_row(session: &SessionInfo, all: bool, out: &mut impl Write) -> 
         true => writeln!(
             out,
             "  {}",
-            visible_line(&session.cwd.display().to_string())
+            escape_invisible_line(&session.cwd.display().to_string())
         ),
         false => writeln!(out),
     }
@@ -156,9 +156,9 @@ async fn show_session(
     writeln!(
         out,
         "{}\n{} in {}, {}",
-        visible_line(info.title.as_deref().unwrap_or("(no title)")),
+        escape_invisible_line(info.title.as_deref().unwrap_or("(no title)")),
         info.model,
-        visible_line(&info.cwd.display().to_string()),
+        escape_invisible_line(&info.cwd.display().to_string()),
         format_timestamp(info.created_at)
     )?;
     // In a damaged session, the last readable loop.
@@ -245,7 +245,7 @@ fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::R
                 writeln!(
                     out,
                     "• {} {}",
-                    visible_line(&call.name),
+                    escape_invisible_line(&call.name),
                     first_line(&call.args.to_string(), RESULT_WIDTH)
                 )?;
             }

@@ -162,12 +162,12 @@ impl SettingsResolver for SettingsSources {
                 .compaction
                 .map_or(usual.compaction, |compaction| compaction.settings()),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
-            mcp: mcp::resolve_servers(
+            mcp_servers: mcp::resolve_servers(
                 &choice.mcp.unwrap_or_default(),
                 &environment::process_variable,
             ),
             hooks: hooks::hook_commands(&entries, roots, &sandbox),
-            hook_time: hooks::slowest_timeout(&entries),
+            hook_timeout: hooks::slowest_timeout(&entries),
             sandbox,
             custom_commands: slash_commands::load_commands(self.commands_folder.as_deref(), roots)
                 .into(),

@@ -69,7 +69,7 @@ fn load_folder(folder: &Path, top: Option<&Path>, whose: &str) -> Vec<CustomComm
                 );
                 return None;
             };
-            slash.about = format!("{} ({whose})", slash.about);
+            slash.description = format!("{} ({whose})", slash.description);
             Some(slash)
         })
         .collect()
@@ -102,10 +102,10 @@ mod tests {
     }
 
     fn rows(all: &[CustomCommand]) -> Vec<(&str, &str, String)> {
-        let row = |it: &'_ CustomCommand| it.fill("");
+        let row = |it: &'_ CustomCommand| it.expand("");
         all.iter()
             .filter(|it| it.name != "init")
-            .map(|it| (it.name.as_str(), it.about.as_str(), row(it)))
+            .map(|it| (it.name.as_str(), it.description.as_str(), row(it)))
             .collect()
     }
 
@@ -165,6 +165,6 @@ mod tests {
         );
         let found = load_commands(None, &[folder.path().to_owned()]);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].fill(""), "Write it in verse.");
+        assert_eq!(found[0].expand(""), "Write it in verse.");
     }
 }

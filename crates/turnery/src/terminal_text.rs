@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 use turnery_engine::Timestamp;
-use turnery_tools::{ChangeTag, NO_NEWLINE, unified_diff, visible, visible_line};
+use turnery_tools::{
+    ChangeTag, NO_NEWLINE_MARKER, escape_invisible, escape_invisible_line, unified_diff,
+};
 
 /// Adds colours if enabled.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,7 @@ impl Paint {
 }
 
 /// Replaces control and bidirectional characters that a terminal would act on with U+FFFD, except newlines
-/// and tabs. Text that the user decides about goes through [`visible`] instead.
+/// and tabs. Text that the user decides about goes through [`escape_invisible`] instead.
 pub(crate) fn replace_control_chars(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -49,7 +51,7 @@ pub(crate) fn first_line(text: &str, width: usize) -> String {
 
 /// Returns all lines joined into one, cut to `width` characters.
 pub(crate) fn single_line(text: &str, width: usize) -> String {
-    let text = visible_line(text);
+    let text = escape_invisible_line(text);
     if text.chars().count() <= width {
         return text.into_owned();
     }
@@ -72,14 +74,14 @@ pub(crate) fn render_diff(path: &str, old: Option<&str>, new: &str, paint: Paint
     for hunk in unified_diff(old.unwrap_or_default(), new, 3) {
         let _ = writeln!(text, "{}", paint.dim(&hunk.header));
         for (tag, line) in hunk.lines {
-            let shown = visible(line.strip_suffix(ending).unwrap_or(line));
+            let shown = escape_invisible(line.strip_suffix(ending).unwrap_or(line));
             let _ = match tag {
                 ChangeTag::Equal => writeln!(text, " {shown}"),
                 ChangeTag::Delete => writeln!(text, "{}", paint.red(&format!("-{shown}"))),
                 ChangeTag::Insert => writeln!(text, "{}", paint.green(&format!("+{shown}"))),
             };
             if !line.ends_with('\n') {
-                text.push_str(NO_NEWLINE);
+                text.push_str(NO_NEWLINE_MARKER);
             }
         }
     }
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn diff_shows_line_endings() {
         let shown = render_diff("a.sh", Some("x\n"), "x\r\n# y\rrm z", Paint(false));
-        let mark = visible("\r");
+        let mark = escape_invisible("\r");
         assert_eq!(
             shown,
             format!(

@@ -15,7 +15,7 @@ use std::{
 use tokio::sync::mpsc;
 use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
-use turnery_tools::{Hidden, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
+use turnery_tools::{HiddenFiles, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
 
 /// Longest tool arguments; longer ones are refused. Unit: bytes.
 const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
@@ -99,8 +99,8 @@ async fn call_tool(
         call_id: "call".into(),
         origin: Origin::default(),
         workspace: Arc::new(Workspace::local(resolve_cwd(cwd)?)?),
-        hidden: Hidden::default(),
-        line_limits: turnery_tools::LineLimits::default(),
+        hidden: HiddenFiles::default(),
+        line_limits: turnery_tools::CommandLineLimits::default(),
         progress,
         cancel: cancel.clone(),
         trace: turnery_tools::TraceContext::default(),

@@ -5,5 +5,5 @@ use turnery_tools::{Shell, Toolbox};
 
 /// Returns the toolbox with all built-in tools.
 pub(crate) fn toolbox(shell: Shell) -> Toolbox {
-    Toolbox::coding_with(shell).and(SubAgentTool)
+    Toolbox::coding_with(shell).with_tool(SubAgentTool)
 }

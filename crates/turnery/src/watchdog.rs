@@ -275,7 +275,7 @@ fn end_process() -> ! {
         thread::sleep(EXIT_TIMEOUT);
         let _ = kill_process(getpid(), Signal::KILL);
     });
-    turnery_tools::processes::end_all();
+    turnery_tools::processes::kill_all();
     logs::print_message(
         "shutdown was requested, but its main thread did not answer, so the process was ended; anything not \
          stored by then is lost (a hanging disk?)",

@@ -44,16 +44,16 @@ fn violations_after(
     for line in lines {
         let (sign, text) = line.split_at(2);
         match sign {
-            "> " => oracle.sent(text),
+            "> " => oracle.on_sent_line(text),
             "< " => {
-                let found = oracle.heard(format!("{text}\n").as_bytes());
+                let found = oracle.on_received_line(format!("{text}\n").as_bytes());
                 rules.extend(found.into_iter().map(|violation| violation.rule));
             }
             other => panic!("{other:?}"),
         }
     }
     if let Some(ending) = ending {
-        let found = oracle.ended(ending);
+        let found = oracle.on_output_end(ending);
         rules.extend(found.into_iter().map(|violation| violation.rule));
     }
     rules
@@ -98,7 +98,7 @@ fn whole_turn_breaks_no_rule() {
 #[test]
 fn framing_errors_are_reported() {
     let heard = |line: &[u8]| -> Vec<&'static str> {
-        let found = Oracle::default().heard(line);
+        let found = Oracle::default().on_received_line(line);
         found.into_iter().map(|violation| violation.rule).collect()
     };
     let right = br#"{"jsonrpc":"2.0","method":"_x"}"#;
@@ -521,7 +521,7 @@ fn update_order_errors_are_reported() {
 #[test]
 fn seen_rules_are_listed() {
     let mut oracle = Oracle::default();
-    oracle.heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
+    oracle.on_received_line(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
     let seen: Vec<&str> = oracle.seen_rules().iter().copied().collect();
     assert_eq!(seen, ["EXT-3", "RPC-1", "TR-1", "TR-2", "TR-3"]);
 }

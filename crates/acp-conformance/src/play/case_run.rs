@@ -339,7 +339,7 @@ impl<'a> CaseRun<'a> {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let value = deep_json::parse_json(line).unwrap_or_default();
         let entry = self.transcript.push(TranscriptSource::Agent, &text);
-        let violations = self.oracle.heard(line);
+        let violations = self.oracle.on_received_line(line);
         self.record_violations(violations, Some((&text, entry)));
         if value.get("method").is_none() {
             self.transcript.mark_answered(&value["id"]);
@@ -402,7 +402,7 @@ impl<'a> CaseRun<'a> {
 
     /// Records the violations at the end of the output, and starts a new oracle.
     pub(super) fn judge_output_end(&mut self, ending: OutputEnding) {
-        let violations = self.oracle.ended(ending);
+        let violations = self.oracle.on_output_end(ending);
         self.record_violations(violations, None);
         self.collect_exercised_rules();
         self.oracle = Oracle::default();
@@ -447,7 +447,7 @@ impl<'a> CaseRun<'a> {
     pub(super) async fn send_reply(&mut self, reply: &Value) {
         let text = reply.to_string();
         self.transcript.push(TranscriptSource::Client, &text);
-        self.oracle.sent(&text);
+        self.oracle.on_sent_line(&text);
         // An agent that no longer reads is detected by its missing responses.
         let _ = self.write_bytes(format!("{text}\n").into_bytes()).await;
     }

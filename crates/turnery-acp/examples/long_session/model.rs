@@ -87,7 +87,8 @@ impl Model for CountingModel {
             let text = format!("This is what I think in turn {n}.");
             let block = 0;
             let delta = text.clone();
-            out.send(ModelDelta::Text { block, text: delta }).await;
+            out.send_delta(ModelDelta::Text { block, text: delta })
+                .await;
             let mut content = vec![Content::text(text)];
             if !ends {
                 content.push(Content::ToolCall(ToolCall {

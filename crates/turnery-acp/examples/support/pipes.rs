@@ -11,10 +11,10 @@ use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::Agent;
 
 /// Client's ends of the pipes, and the thread that serves.
-pub(crate) type Served = (PipeWriter, PipeReader, JoinHandle<io::Result<()>>);
+pub(crate) type ServedPipes = (PipeWriter, PipeReader, JoinHandle<io::Result<()>>);
 
 /// Starts to serve.
-pub(crate) fn serve_over_pipes(agent: Agent) -> io::Result<Served> {
+pub(crate) fn serve_over_pipes(agent: Agent) -> io::Result<ServedPipes> {
     let (agent_input, input) = pipe()?;
     let (output, agent_output) = pipe()?;
     let served = thread::spawn(move || {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnery_agent::{AnswerKind, UserAnswer, UserQuestion};
-use turnery_tools::visible;
+use turnery_tools::escape_invisible;
 
 /// Name of the form's only field.
 const ANSWER_FIELD: &str = "answer";
@@ -36,11 +36,11 @@ pub(crate) async fn ask_question(peer: &Arc<Peer>, question: UserQuestion) -> Us
 fn encode_question(question: UserQuestion) -> CreateElicitationRequest {
     let scope = ElicitationSessionScope::new(question.session_id.to_string())
         .tool_call_id(ToolCallId::new(question.call_id.to_string()));
-    let field = match question.answer {
-        AnswerKind::One(choices) => {
+    let field = match question.answer_kind {
+        AnswerKind::OneOf(choices) => {
             ElicitationPropertySchema::String(StringPropertySchema::new().enum_values(choices))
         }
-        AnswerKind::Some(choices) => {
+        AnswerKind::AnyOf(choices) => {
             ElicitationPropertySchema::Array(MultiSelectPropertySchema::new(choices))
         }
         AnswerKind::Text => ElicitationPropertySchema::String(StringPropertySchema::new()),
@@ -49,7 +49,10 @@ fn encode_question(question: UserQuestion) -> CreateElicitationRequest {
     };
     let schema = ElicitationSchema::new().property(ANSWER_FIELD, field, true);
     let form = ElicitationFormMode::new(ElicitationScope::Session(scope), schema);
-    CreateElicitationRequest::new(ElicitationMode::Form(form), visible(&question.text))
+    CreateElicitationRequest::new(
+        ElicitationMode::Form(form),
+        escape_invisible(&question.text),
+    )
 }
 
 /// Returns true if the user agreed to open the page (ELIC-4).
@@ -74,7 +77,7 @@ fn parse_answer(answer: Result<ElicitationResponse, PeerError>) -> UserAnswer {
         .content
         .and_then(|mut all| all.remove(ANSWER_FIELD));
     match (answered.action.as_str(), field) {
-        ("accept", Some(value)) => UserAnswer::Given(value),
+        ("accept", Some(value)) => UserAnswer::Answered(value),
         ("accept", None) => UserAnswer::NoAnswer("the form was empty".to_owned()),
         ("decline", _) => UserAnswer::Declined,
         ("cancel", _) => UserAnswer::Cancelled,

@@ -36,7 +36,7 @@ pub(crate) fn parse_response(
     match (outcome.outcome.as_str(), outcome.option_id) {
         ("cancelled", _) => PermissionAnswer::Cancelled,
         ("selected", Some(id)) if offered.iter().any(|option| option.id == id) => {
-            PermissionAnswer::Chose(id)
+            PermissionAnswer::Selected(id)
         }
         ("selected", id) => PermissionAnswer::NoAnswer(format!(
             "the client chose {:?}, which was not offered",

@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
-use turnery_tools::{TerminalFault, TerminalRun, Terminals};
+use turnery_tools::{TerminalCommandOutput, TerminalError, Terminals};
 
 /// Client terminals of one session.
 pub(crate) struct ClientTerminals {
@@ -84,10 +84,10 @@ impl Terminals for ClientTerminals {
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
+    ) -> BoxFuture<'a, Result<TerminalCommandOutput, TerminalError>> {
         Box::pin(async move {
             if self.is_unsupported.load(Ordering::Relaxed) {
-                return Err(TerminalFault::Absent);
+                return Err(TerminalError::Unsupported);
             }
             let created = tokio::select! {
                 biased;
@@ -98,7 +98,7 @@ impl Terminals for ClientTerminals {
                 Ok(terminal) => terminal,
                 Err(error) if error.is_unknown_method() => {
                     self.is_unsupported.store(true, Ordering::Relaxed);
-                    return Err(TerminalFault::Absent);
+                    return Err(TerminalError::Unsupported);
                 }
                 Err(error) => {
                     let why = format!("the client's terminal could not be opened: {error}");
@@ -107,7 +107,7 @@ impl Terminals for ClientTerminals {
             };
             let _ = started.send(terminal.which.terminal_id.clone()).await;
             let ran = terminal.wait_for_exit(&cancel).await;
-            ran.map_err(|error| TerminalFault::Lost(error.to_string()))
+            ran.map_err(|error| TerminalError::UnknownOutcome(error.to_string()))
         })
     }
 }
@@ -119,8 +119,8 @@ fn shell_program() -> &'static str {
     if has_bash { "bash" } else { "sh" }
 }
 
-fn not_opened_error(why: impl Into<String>) -> TerminalFault {
-    TerminalFault::NotOpened(why.into())
+fn not_opened_error(why: impl Into<String>) -> TerminalError {
+    TerminalError::NotOpened(why.into())
 }
 
 impl ClientTerminals {
@@ -179,7 +179,10 @@ impl ClientTerminals {
 
 impl OpenTerminal {
     /// Waits until the command exits, or kills it; then reads its output (TERM-4).
-    async fn wait_for_exit(&self, cancel: &CancellationToken) -> Result<TerminalRun, PeerError> {
+    async fn wait_for_exit(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<TerminalCommandOutput, PeerError> {
         let mut waited = TerminalExit::default();
         tokio::select! {
             biased;
@@ -199,7 +202,7 @@ impl OpenTerminal {
         let shown = output.exit.unwrap_or_default();
         let known = [waited, shown].into_iter().find(TerminalExit::is_known);
         let exit = known.unwrap_or_default();
-        Ok(TerminalRun {
+        Ok(TerminalCommandOutput {
             output: output.output,
             truncated: output.truncated,
             exit_code: exit.exit_code,

@@ -48,7 +48,7 @@ fn render_table(bill: &CostReport) -> String {
         );
     }
     let total = priced.then_some(bill.total_cost());
-    write_row(&mut text, "**all**", "", bill.usage(), total);
+    write_row(&mut text, "**all**", "", bill.total_usage(), total);
     text
 }
 

@@ -12,7 +12,7 @@ use agent_client_protocol_schema::v1::{
     ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionInfo,
 };
 use turnery_store::{ArchivedFilter, ListQuery};
-use turnery_tools::visible_line;
+use turnery_tools::escape_invisible_line;
 
 pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, RpcError> {
     let request: ListSessionsRequest = parse_params(&call.params)?;
@@ -35,7 +35,11 @@ pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, Rpc
 fn encode_session(session: turnery_store::SessionInfo) -> SessionInfo {
     SessionInfo::new(session.id.to_string(), session.cwd)
         .additional_directories(session.roots)
-        .title(session.title.map(|title| visible_line(&title).into_owned()))
+        .title(
+            session
+                .title
+                .map(|title| escape_invisible_line(&title).into_owned()),
+        )
         .updated_at(format_rfc3339(session.updated_at))
         .archived(session.archived)
 }

@@ -7,7 +7,7 @@ use crate::{
 use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
 use turnery_agent::Session;
-use turnery_tools::mcp::ServerStatus;
+use turnery_tools::mcp::McpServerStatus;
 
 /// Starts a task that reports the session's servers to the client: the prompts they offer, and which servers
 /// do not work (MCP-6). Reports nothing before `answered` fires, and stops when the servers are shut down.
@@ -19,7 +19,7 @@ pub(crate) fn watch_servers(
     let Some(servers) = session.servers() else {
         return;
     };
-    let (mut news, closed) = (servers.news(), servers.closed());
+    let (mut news, closed) = (servers.changes(), servers.closed());
     let (version, takes) = (
         connection.version(),
         connection.client_features().optional_updates,
@@ -37,7 +37,10 @@ pub(crate) fn watch_servers(
             let id = session.id().as_str();
             let mut lines = Vec::new();
             for (server, trouble) in reported.take_new_problems(&servers.status()) {
-                let title = format!("MCP server {}", turnery_tools::visible_line(&server));
+                let title = format!(
+                    "MCP server {}",
+                    turnery_tools::escape_invisible_line(&server)
+                );
                 lines.extend(session_updates::encode_warning(
                     version, id, takes, &title, &trouble,
                 ));
@@ -75,7 +78,7 @@ struct ReportedServers {
 
 impl ReportedServers {
     /// Returns new problems as pairs of server name and text. Each problem is returned once while it lasts.
-    fn take_new_problems(&mut self, all: &[ServerStatus]) -> Vec<(String, String)> {
+    fn take_new_problems(&mut self, all: &[McpServerStatus]) -> Vec<(String, String)> {
         let mut new = Vec::new();
         for server in all {
             let trouble = describe_problem(server);
@@ -98,8 +101,8 @@ impl ReportedServers {
 }
 
 /// Describes the problem of a server for the user.
-fn describe_problem(server: &ServerStatus) -> Option<String> {
-    match (&server.trouble, server.left_out) {
+fn describe_problem(server: &McpServerStatus) -> Option<String> {
+    match (&server.error, server.omitted_tools) {
         (Some(why), _) => Some(format!(
             "It does not work: {why}. Its tools fail or are missing; everything else still works."
         )),

@@ -65,7 +65,7 @@ impl WireOutbox {
 }
 
 impl Outbox for WireOutbox {
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(gate) = &mut self.gate {
             ready!(gate.as_mut().poll(cx));
             self.gate = None;
@@ -74,7 +74,7 @@ impl Outbox for WireOutbox {
         self.queue.poll_reserve(cx).map(|_| ())
     }
 
-    fn follows(&self) -> bool {
+    fn wants_prompt_end(&self) -> bool {
         self.encoder.lock().reports_prompt_end()
     }
 
@@ -99,11 +99,11 @@ impl Outbox for WireOutbox {
             let _ = self.queue.send_item(out);
         } else {
             // An event without updates must not keep a permit of the queue that all sessions share.
-            self.release_room();
+            self.release_slot();
         }
     }
 
-    fn release_room(&mut self) {
+    fn release_slot(&mut self) {
         self.queue.abort_send();
     }
 }

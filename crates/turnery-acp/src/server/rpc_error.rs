@@ -8,7 +8,7 @@ use turnery_agent::OpenError;
 use turnery_agent::SetOptionError;
 use turnery_models::MissingKeyError;
 use turnery_store::StoreError;
-use turnery_tools::visible;
+use turnery_tools::escape_invisible;
 
 pub(crate) const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
@@ -86,9 +86,9 @@ impl RpcError {
 
     /// Makes hidden characters visible, since the texts may quote a provider, a server or the client.
     fn into_visible(mut self) -> Self {
-        self.message = visible(&self.message).into_owned();
+        self.message = escape_invisible(&self.message).into_owned();
         if let Some(Value::String(details)) = self.data.get_mut("details") {
-            *details = visible(details).into_owned();
+            *details = escape_invisible(details).into_owned();
         }
         self
     }

@@ -10,7 +10,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
-use turnery_tools::{FileError, Files, TerminalFault, TerminalRun, Terminals};
+use turnery_tools::{FileError, Files, TerminalCommandOutput, TerminalError, Terminals};
 
 fn files(client: &FakeClient, read: bool, write: bool) -> EditorFiles {
     let peer = Arc::clone(&client.peer);
@@ -138,7 +138,7 @@ async fn unsupported_file_methods_are_not_called() {
     assert!(client.lines.try_recv().is_err());
 }
 
-type RunningCommand = JoinHandle<Result<TerminalRun, TerminalFault>>;
+type RunningCommand = JoinHandle<Result<TerminalCommandOutput, TerminalError>>;
 
 fn run(client: &FakeClient) -> (RunningCommand, CancellationToken, mpsc::Receiver<String>) {
     run_with(client, ClientQuirks::default())
@@ -196,7 +196,7 @@ async fn command_runs_in_client_terminal() {
     client.respond(&asked, json!({"exitCode": 3, "signal": null}));
     let asked = client.expect_method("terminal/output").await;
     client.respond(&asked, json!({"output": "1\r\n", "truncated": true}));
-    let expected = TerminalRun {
+    let expected = TerminalCommandOutput {
         output: "1\r\n".to_owned(),
         truncated: true,
         exit_code: Some(3),
@@ -305,7 +305,7 @@ async fn failed_create_sends_no_release() {
     client.respond_error(&asked, -32603);
     assert!(matches!(
         running.await.unwrap(),
-        Err(TerminalFault::NotOpened(_))
+        Err(TerminalError::NotOpened(_))
     ));
     assert!(client.lines.try_recv().is_err());
 }
@@ -360,7 +360,10 @@ async fn exit_is_reported_without_output() {
                 let said = "[the client does not say what the command printed: ";
                 assert!(ended.output.starts_with(said), "{ended:?}");
             }
-            Err(()) => assert!(matches!(ended, Err(TerminalFault::Lost(_))), "{ended:?}"),
+            Err(()) => assert!(
+                matches!(ended, Err(TerminalError::UnknownOutcome(_))),
+                "{ended:?}"
+            ),
         }
     }
 }
@@ -388,7 +391,7 @@ async fn unknown_client_method_is_called_once() {
             let asked = client.expect_method("terminal/create").await;
             client.respond_error(&asked, -32601);
         }
-        assert_eq!(running.await.unwrap(), Err(TerminalFault::Absent));
+        assert_eq!(running.await.unwrap(), Err(TerminalError::Unsupported));
     }
 
     let folder = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ fn outbox(
 }
 
 fn is_open(outbox: &mut WireOutbox) -> bool {
-    outbox.poll_room(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    outbox.poll_ready(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
 }
 
 fn delta(text: &str) -> Event {
@@ -98,7 +98,7 @@ async fn full_queue_blocks_and_closed_queue_opens() {
     assert!(!is_open(&mut outbox));
     drop(lines);
     for _ in 0..10 {
-        poll_fn(|cx| outbox.poll_room(cx)).await;
+        poll_fn(|cx| outbox.poll_ready(cx)).await;
         outbox.push(OutboxItem::Live(&delta("x")));
     }
 }
@@ -167,7 +167,7 @@ proptest! {
                 }
                 Step::GiveUp => {
                     let _ = is_open(&mut outboxes[who]);
-                    outboxes[who].release_room();
+                    outboxes[who].release_slot();
                 }
                 Step::Read => {
                     let _ = lines.try_recv();
@@ -175,7 +175,7 @@ proptest! {
             }
         }
         for outbox in &mut outboxes {
-            outbox.release_room();
+            outbox.release_slot();
         }
         while lines.try_recv().is_ok() {}
         prop_assert_eq!(out.capacity(), places);

@@ -55,7 +55,7 @@ async fn answer_for(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Permissi
         forms: false,
         key_page_opener: None,
     };
-    let asking = tokio::spawn(async move { person.ask(ask()).await });
+    let asking = tokio::spawn(async move { person.request_permission(ask()).await });
     let asked = client.expect_method("session/request_permission").await;
     reply(&client, &asked);
     (asked, asking.await.unwrap())
@@ -72,7 +72,7 @@ async fn hidden_characters_in_request_are_visible() {
     let mut question = ask();
     question.detail.title = "rm \u{202e}x".to_owned();
     question.options[1].name = "Always allow shell(rm \u{200b}x)".to_owned();
-    let _asking = tokio::spawn(async move { person.ask(question).await });
+    let _asking = tokio::spawn(async move { person.request_permission(question).await });
     let asked = client.expect_method("session/request_permission").await;
     assert_eq!(asked["params"]["toolCall"]["title"], "rm ⟨U+202E⟩x");
     let name = &asked["params"]["options"][1]["name"];
@@ -126,7 +126,7 @@ async fn only_offered_option_is_accepted() {
     ];
     for (reply, id) in chosen {
         let (_, answer) = answer_for(|client, asked| client.respond(asked, reply)).await;
-        assert_eq!(answer, PermissionAnswer::Chose(id.to_owned()));
+        assert_eq!(answer, PermissionAnswer::Selected(id.to_owned()));
     }
     let senseless = [
         json!({"outcome": {"outcome": "selected", "optionId": "other"}}),

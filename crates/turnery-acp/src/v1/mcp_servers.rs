@@ -2,7 +2,7 @@
 
 use crate::server::{params::check_absolute, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::McpServer as WireServer;
-use turnery_tools::mcp::{McpServer, Way};
+use turnery_tools::mcp::{McpServer, McpTransport};
 
 /// Parses a server from the wire; its command, arguments, headers and environment are kept unchanged (MCP-1,
 /// MCP-2, MCP-5).
@@ -11,7 +11,7 @@ pub(crate) fn parse_server(server: &WireServer) -> Result<McpServer, RpcError> {
         WireServer::Stdio(server) => {
             check_absolute("mcpServers: command", &server.command)?;
             let env = server.env.iter();
-            let way = Way::Stdio {
+            let way = McpTransport::Stdio {
                 command: server.command.clone(),
                 args: server.args.clone(),
                 env: env.map(|it| (it.name.clone(), it.value.clone())).collect(),
@@ -20,7 +20,7 @@ pub(crate) fn parse_server(server: &WireServer) -> Result<McpServer, RpcError> {
         }
         WireServer::Http(server) => {
             let headers = server.headers.iter();
-            let way = Way::Http {
+            let way = McpTransport::Http {
                 url: server.url.clone(),
                 headers: headers
                     .map(|it| (it.name.clone(), it.value.clone()))
@@ -38,7 +38,7 @@ pub(crate) fn parse_server(server: &WireServer) -> Result<McpServer, RpcError> {
     };
     Ok(McpServer {
         name: name.clone(),
-        way,
+        transport: way,
         timeout: None,
     })
 }

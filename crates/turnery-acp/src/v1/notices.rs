@@ -8,7 +8,7 @@ use crate::{
 use agent_client_protocol_schema::v1::{CompactionUpdate, NoticeSeverity, SessionUpdate};
 use serde_json::json;
 use turnery_agent::view;
-use turnery_tools::visible;
+use turnery_tools::escape_invisible;
 
 impl OptionalUpdates {
     /// Encodes a notice of the running prompt.
@@ -29,7 +29,8 @@ impl OptionalUpdates {
         if self.notices {
             return encode_notice(severity, title, text);
         }
-        let notice = json!({"severity": severity, "title": title, "description": visible(text)});
+        let notice =
+            json!({"severity": severity, "title": title, "description": escape_invisible(text)});
         meta_only_update(json!({ "notice": notice }))
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct PermissionClientV1 {
 }
 
 impl Client for PermissionClientV1 {
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let question = encode_request(&ask);
             let reply = self
@@ -41,15 +41,15 @@ impl Client for PermissionClientV1 {
         })
     }
 
-    fn takes_questions(&self) -> bool {
+    fn can_answer_questions(&self) -> bool {
         self.forms
     }
 
-    fn question(&self, question: UserQuestion) -> BoxFuture<'_, turnery_agent::UserAnswer> {
+    fn answer_question(&self, question: UserQuestion) -> BoxFuture<'_, turnery_agent::UserAnswer> {
         Box::pin(elicitation::ask_question(&self.peer, question))
     }
 
-    fn wants_key(&self, session: SessionId, missing: MissingKeyError) -> BoxFuture<'_, ()> {
+    fn request_key(&self, session: SessionId, missing: MissingKeyError) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Some(pages) = &self.key_page_opener {
                 let scope = ElicitationSessionScope::new(session.to_string());

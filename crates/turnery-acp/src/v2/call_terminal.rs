@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v2::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use turnery_engine::{CallId, ToolEnvelope};
-use turnery_tools::visible;
+use turnery_tools::escape_invisible;
 
 /// Terminal of one call, open from the first output to the end of the call.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl CallTerminal {
         let id = format!("{call}.terminal");
         let mut opened = TerminalUpdate::new(id.as_str());
         if let Some(command) = command {
-            opened = opened.command(visible(command).into_owned());
+            opened = opened.command(escape_invisible(command).into_owned());
         }
         to.write_update(&SessionUpdate::TerminalUpdate(opened));
         Self(id)

@@ -18,7 +18,7 @@ use turnery_engine::CallKind;
 pub(crate) struct PermissionClientV2(pub(crate) Arc<Peer>);
 
 impl Client for PermissionClientV2 {
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let question = encode_request(&ask);
             let reply = self

@@ -24,7 +24,7 @@ macro_rules! define_shared_encoders {
         use turnery_engine::{
             CallKind, CompactionBlock, Content, Location, PlanPriority, PlanStatus, Timestamp,
         };
-        use turnery_tools::{Mode, visible, visible_line};
+        use turnery_tools::{Mode, escape_invisible, escape_invisible_line};
 
         /// Encodes the kind of a call.
         pub(crate) fn encode_kind(kind: CallKind) -> ToolKind {
@@ -92,7 +92,7 @@ macro_rules! define_shared_encoders {
                     PlanStatus::InProgress => PlanEntryStatus::InProgress,
                     PlanStatus::Completed => PlanEntryStatus::Completed,
                 };
-                PlanEntry::new(visible_line(&entry.content), priority, status)
+                PlanEntry::new(escape_invisible_line(&entry.content), priority, status)
             };
             entries.iter().map(encode).collect()
         }
@@ -112,7 +112,7 @@ macro_rules! define_shared_encoders {
             description: &str,
         ) -> SessionUpdate {
             let notice = Notice::new(severity, title);
-            SessionUpdate::Notice(notice.description(visible(description).into_owned()))
+            SessionUpdate::Notice(notice.description(escape_invisible(description).into_owned()))
         }
 
         /// Encodes the start of a compaction.
@@ -135,7 +135,7 @@ macro_rules! define_shared_encoders {
                     ended(CompactionStatus::Completed).summary(summary)
                 }
                 (None, Some(failure)) => {
-                    ended(CompactionStatus::Failed).error(visible(failure).into_owned())
+                    ended(CompactionStatus::Failed).error(escape_invisible(failure).into_owned())
                 }
                 (None, None) => ended(CompactionStatus::Cancelled),
             }
@@ -154,7 +154,7 @@ macro_rules! define_shared_encoders {
         ) -> SessionUpdate {
             let mut info = SessionInfoUpdate::new().updated_at(format_rfc3339(updated_at));
             if let Some(title) = title {
-                info = info.title(visible_line(title).into_owned());
+                info = info.title(escape_invisible_line(title).into_owned());
             }
             SessionUpdate::SessionInfoUpdate(info)
         }
@@ -168,7 +168,7 @@ macro_rules! define_shared_encoders {
                     PermissionChoiceKind::RejectOnce => PermissionOptionKind::RejectOnce,
                     PermissionChoiceKind::RejectAlways => PermissionOptionKind::RejectAlways,
                 };
-                PermissionOption::new(choice.id.clone(), visible_line(&choice.name), kind)
+                PermissionOption::new(choice.id.clone(), escape_invisible_line(&choice.name), kind)
             };
             choices.iter().map(encode).collect()
         }

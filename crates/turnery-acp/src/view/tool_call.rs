@@ -5,12 +5,12 @@ use agent_client_protocol_schema::v1::Meta;
 use serde_json::{Map, Value, json};
 use turnery_agent::view::{CallEnd, CallView};
 use turnery_engine::{Disposition, LoopId, SessionId, ToolEnvelope};
-use turnery_tools::visible_line;
+use turnery_tools::escape_invisible_line;
 
 /// Returns the title of a call, or its tool's name if the title is empty. Hidden characters are made visible.
 pub(crate) fn display_title(title: &str, tool: &str) -> String {
     let title = if title.is_empty() { tool } else { title };
-    visible_line(title).into_owned()
+    escape_invisible_line(title).into_owned()
 }
 
 /// Returns the raw arguments or result, unless the line would become huge (TR-9).

@@ -68,7 +68,7 @@ impl FakeKeys {
 }
 
 impl ProviderSource for FakeKeys {
-    fn now(&self) -> Arc<[ProviderConfig]> {
+    fn current(&self) -> Arc<[ProviderConfig]> {
         let key = *self.0.lock().expect("no panic");
         let acme = ProviderConfig {
             name: "acme".to_owned(),

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 use turnery_agent::Settings;
-use turnery_tools::{McpServer, mcp::Way};
+use turnery_tools::{McpServer, mcp::McpTransport};
 
 /// Server with one tool, `say`, that returns what the server was given.
 const SERVER_SCRIPT: &str = r#"
@@ -154,7 +154,7 @@ fn unsupported_transport_is_rejected() {
 fn user_servers_do_not_hide_client_servers() {
     let own = |name: &str, word: &str| McpServer {
         name: name.to_owned(),
-        way: Way::Stdio {
+        transport: McpTransport::Stdio {
             command: "/bin/sh".into(),
             args: ["-c", SERVER_SCRIPT, "server", word]
                 .map(str::to_owned)
@@ -165,7 +165,7 @@ fn user_servers_do_not_hide_client_servers() {
     };
     let world = world(&["a", "b", "c"]);
     let settings = Settings {
-        mcp: vec![own("a", "own-a"), own("b", "own-b")],
+        mcp_servers: vec![own("a", "own-a"), own("b", "own-b")],
         ..world.settings()
     };
     let mut client = TestClient::initialized(world.agent_with_projects(Arc::new(settings)));

@@ -40,7 +40,7 @@ impl Model for EchoModel {
             let heard: Vec<String> = request.messages.iter().map(|m| m.message.text()).collect();
             let is_bad = heard.last().is_some_and(|text| text == "bad");
             let text = heard.join("|");
-            out.send(ModelDelta::Text {
+            out.send_delta(ModelDelta::Text {
                 block: 0,
                 text: text.clone(),
             })

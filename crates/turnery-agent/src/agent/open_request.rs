@@ -4,7 +4,7 @@ use crate::settings::SettingsError;
 use std::path::PathBuf;
 use turnery_engine::SessionId;
 use turnery_store::StoreError;
-use turnery_tools::{McpServer, PathRefused};
+use turnery_tools::{McpServer, PathError};
 
 /// Folders, MCP servers and instructions with which a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum OpenError {
     InvalidId(SessionId),
     /// A folder is not absolute, does not exist or cannot be read.
     #[error(transparent)]
-    Path(#[from] PathRefused),
+    Path(#[from] PathError),
     /// The session was created in another folder (G-24).
     #[error("session {session} belongs to {expected}; open it there")]
     OtherFolder {

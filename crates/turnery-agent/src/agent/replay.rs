@@ -98,7 +98,7 @@ impl Replayer<'_> {
     }
 
     async fn push_event(&mut self, event: &Event) {
-        poll_fn(|cx| self.outbox.poll_room(cx)).await;
+        poll_fn(|cx| self.outbox.poll_ready(cx)).await;
         self.outbox.push(OutboxItem::Replay(event));
     }
 }

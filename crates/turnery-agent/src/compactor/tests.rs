@@ -157,7 +157,7 @@ impl Model for RecordingModel {
                 Behavior::Panic => panic!("adapter"),
                 Behavior::Endless => loop {
                     let (block, text) = (0, "word ".repeat(100));
-                    out.send(ModelDelta::Text { block, text }).await;
+                    out.send_delta(ModelDelta::Text { block, text }).await;
                 },
             }
         })

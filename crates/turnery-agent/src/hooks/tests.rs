@@ -28,7 +28,7 @@ impl Hooks for FixedHooks {
         "fixed"
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet {
             input: true,
             before_turn: true,
@@ -39,7 +39,7 @@ impl Hooks for FixedHooks {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         self.requests.lock().unwrap().push(hook.clone());
         Box::pin(ready((self.verdict)()))
     }
@@ -53,7 +53,7 @@ impl Hooks for HangingHooks {
         "hanging"
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet {
             before_turn: true,
             after_turn: true,
@@ -61,7 +61,7 @@ impl Hooks for HangingHooks {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(pending())
     }
 
@@ -79,7 +79,7 @@ impl Hooks for HangingHooks {
 }
 
 fn hook_list(hooks: &[Arc<dyn Hooks>]) -> HookList {
-    HookList::new(hooks, HOOK_TIME)
+    HookList::new(hooks, DEFAULT_HOOK_TIMEOUT)
 }
 
 fn hook_cx() -> HookCx {

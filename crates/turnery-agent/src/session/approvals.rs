@@ -83,8 +83,8 @@ impl RememberedApprovals {
     pub(crate) fn apply_to(&self, policy: &mut Policy) {
         for always in &*self.rules.borrow() {
             match always {
-                ApprovalRule::Allow(rule) => policy.allow(rule.clone()),
-                ApprovalRule::Reject(rule) => policy.deny(rule.clone()),
+                ApprovalRule::Allow(rule) => policy.add_allow_rule(rule.clone()),
+                ApprovalRule::Reject(rule) => policy.add_deny_rule(rule.clone()),
             }
         }
     }

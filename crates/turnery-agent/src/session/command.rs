@@ -69,7 +69,7 @@ pub(crate) struct QueuedPrompt {
 impl QueuedPrompt {
     /// Claims the prompt's queue slot; false if the prompt was withdrawn before.
     pub(crate) fn try_begin(&self) -> bool {
-        !(self.options.withdrawable && self.cancels.is_cancelled()) && self.slot.take()
+        !(self.options.discard_if_not_started && self.cancels.is_cancelled()) && self.slot.take()
     }
 }
 

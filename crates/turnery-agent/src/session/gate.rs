@@ -16,7 +16,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolError, Verdict};
 use turnery_store::Store;
 use turnery_tools::{
-    Access, Judgement, LineLimits, Policy, PreparedCall, Rule, ToolCx, Toolbox, Workspace,
+    Access, CommandLineLimits, Judgement, Policy, PreparedCall, Rule, ToolCx, Toolbox, Workspace,
 };
 
 /// Time limit for judging a command: the disk inspected for it may hang.
@@ -41,7 +41,7 @@ impl PendingPermission {
 
     /// Returns the approval to remember from an answer.
     fn approval_rule(&self, answer: &PermissionAnswer) -> Option<ApprovalRule> {
-        let PermissionAnswer::Chose(id) = answer else {
+        let PermissionAnswer::Selected(id) = answer else {
             return None;
         };
         let rule = self.rule.clone()?;
@@ -60,7 +60,7 @@ pub(crate) struct JudgedCall {
     pub(crate) policy: Policy,
     pub(crate) judgement: Judgement,
     /// Limits within which an allowed command line runs.
-    pub(crate) limits: LineLimits,
+    pub(crate) limits: CommandLineLimits,
 }
 
 /// Result of a step of the gate.
@@ -119,7 +119,7 @@ impl CallGate {
                 let unjudged = || {
                     (
                         policy.judgement_on_timeout(&call.name),
-                        LineLimits::default(),
+                        CommandLineLimits::default(),
                     )
                 };
                 let (judgement, limits) = judged.unwrap_or_else(unjudged);
@@ -144,7 +144,7 @@ impl CallGate {
         Self {
             call_id: question.request.call_id.clone(),
             step: Box::pin(async move {
-                let answer = async { client.ask(question.request.clone()).await };
+                let answer = async { client.request_permission(question.request.clone()).await };
                 let answered = AssertUnwindSafe(answer).catch_unwind().await;
                 let answer = answered.unwrap_or_else(|_| {
                     PermissionAnswer::NoAnswer("the client panicked when it was asked".to_owned())
@@ -222,7 +222,7 @@ fn permission_request(
 /// Converts an answer to a verdict. Only an offered option that allows counts as approval (PERM-3).
 pub(crate) fn verdict_of_answer(question: &PendingPermission, answer: PermissionAnswer) -> Verdict {
     let id = match answer {
-        PermissionAnswer::Chose(id) => id,
+        PermissionAnswer::Selected(id) => id,
         PermissionAnswer::Cancelled => return Verdict::Cancelled,
         PermissionAnswer::NoAnswer(why) => {
             return Verdict::Deny(format!("the call was not allowed: {why}"));

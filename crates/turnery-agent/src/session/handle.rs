@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, LoopId, LoopRecord, SessionId};
 use turnery_models::Thinking;
 use turnery_store::{Store, StoreError};
-use turnery_tools::{Mode, Servers};
+use turnery_tools::{McpServers, Mode};
 
 /// Handle of an open session. Cheap to clone; all clones reach the same session task.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub(super) struct SessionShared {
     pub(super) store: Arc<dyn Store>,
     pub(super) observable: EventSource,
     pub(super) options: Receiver<SessionOptions>,
-    pub(super) servers: Option<Arc<Servers>>,
+    pub(super) servers: Option<Arc<McpServers>>,
     /// Cancels every prompt started so far; replaced by a new token at each cancel.
     pub(super) all: Mutex<CancellationToken>,
     /// Number of prompts started and not finished.
@@ -104,7 +104,7 @@ impl Session {
 
     /// Returns the session's MCP servers, if any are configured.
     #[must_use]
-    pub fn servers(&self) -> Option<&Servers> {
+    pub fn servers(&self) -> Option<&McpServers> {
         self.shared.servers.as_deref()
     }
 

@@ -35,7 +35,7 @@ impl SessionOptions {
             .custom_commands
             .iter()
             .find(|slash| slash.name == name)?;
-        Some(slash.fill(args))
+        Some(slash.expand(args))
     }
 }
 
@@ -58,7 +58,7 @@ pub struct PromptOptions {
     pub spawned_by: Option<LoopId>,
     /// If true, a cancel before the prompt begins leaves nothing behind
     /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a cancelled loop.
-    pub withdrawable: bool,
+    pub discard_if_not_started: bool,
     /// Trace context of the client, passed on to the servers that tool calls contact (EXT-6).
     pub trace: TraceContext,
 }

@@ -34,7 +34,7 @@ impl SessionOutput {
     /// Resolves when an item may be pushed.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.sinks.poll_idle(cx));
-        self.outbox.poll_room(cx)
+        self.outbox.poll_ready(cx)
     }
 
     /// Resolves when the sink is idle, so that work other than output may be done.

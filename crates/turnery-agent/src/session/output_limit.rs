@@ -110,11 +110,13 @@ impl OutputBudget {
     /// always passes.
     pub(super) fn admit(&mut self, mut report: Progress) -> Option<Progress> {
         let shown = match &mut report {
-            Progress::Printed(text) => self.admit_text(text),
-            Progress::Says(text) => self.admit_report(Some(0), text.len()) && self.admit_text(text),
-            Progress::Shows(detail) => self.admit_report(json_size(detail), 0),
-            Progress::Planned(entries) => self.admit_report(json_size(entries), 0),
-            Progress::Spent(_) => true,
+            Progress::Output(text) => self.admit_text(text),
+            Progress::Message(text) => {
+                self.admit_report(Some(0), text.len()) && self.admit_text(text)
+            }
+            Progress::Detail(detail) => self.admit_report(json_size(detail), 0),
+            Progress::Plan(entries) => self.admit_report(json_size(entries), 0),
+            Progress::ChildUsage(_) => true,
         };
         shown.then_some(report)
     }

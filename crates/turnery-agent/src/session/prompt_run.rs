@@ -109,7 +109,7 @@ impl SessionTask {
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
-            hooks: HookList::new(hooks, settings.hook_time),
+            hooks: HookList::new(hooks, settings.hook_timeout),
             trace: options.trace.clone(),
             may_switch: true,
             last_loop_number: self.conversation.last_known_loop_number(),

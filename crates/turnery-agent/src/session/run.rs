@@ -266,11 +266,11 @@ impl<'t> LoopRun<'t> {
                 self.start_model(tools);
             }
             WorkEvent::Tool(call_id, StreamItem::Item(report)) => self.feed(match report {
-                Progress::Shows(detail) => Input::ToolUpdate { call_id, detail },
-                Progress::Printed(text) => Input::ToolOutput { call_id, text },
-                Progress::Planned(entries) => Input::PlanUpdated { call_id, entries },
-                Progress::Says(text) => Input::ToolProgress { call_id, text },
-                Progress::Spent(child) => Input::ChildUsageReported { call_id, child },
+                Progress::Detail(detail) => Input::ToolUpdate { call_id, detail },
+                Progress::Output(text) => Input::ToolOutput { call_id, text },
+                Progress::Plan(entries) => Input::PlanUpdated { call_id, entries },
+                Progress::Message(text) => Input::ToolProgress { call_id, text },
+                Progress::ChildUsage(child) => Input::ChildUsageReported { call_id, child },
             }),
             WorkEvent::Tool(call_id, StreamItem::End(envelope)) => {
                 self.feed(Input::ToolEnded { call_id, envelope });

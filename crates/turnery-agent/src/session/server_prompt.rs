@@ -28,7 +28,7 @@ impl SessionTask {
                     extra_content,
                 } => {
                     servers.wait_for_server_of_prompt(command).await;
-                    let written = servers.prompt(command, args, &scope.trace).await;
+                    let written = servers.get_prompt(command, args, &scope.trace).await;
                     written.map(|mut content| {
                         content.extend(extra_content.iter().cloned());
                         Some(PromptKind::Input(content))

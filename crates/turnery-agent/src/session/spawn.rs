@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, watch};
 use turnery_engine::LoopRecord;
 use turnery_store::{Owner, SessionInfo};
-use turnery_tools::Servers;
+use turnery_tools::McpServers;
 
 /// Parts from which a session task is started.
 pub(crate) struct SessionParts<'a> {
     pub(crate) env: SessionEnv,
     pub(crate) outbox: Box<dyn Outbox>,
     /// MCP servers; `None` in a child session, which uses its parent's.
-    pub(crate) servers: Option<Arc<Servers>>,
+    pub(crate) servers: Option<Arc<McpServers>>,
     pub(crate) info: SessionInfo,
     /// Stored loops of the active branch.
     pub(crate) chain: &'a [Arc<LoopRecord>],
@@ -71,7 +71,7 @@ impl SessionParts<'_> {
             tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
             env,
             conversation: Conversation::new(info, chain),
-            owner: Owner::this_process(),
+            owner: Owner::for_this_process(),
             options,
             inbox: Inbox::new(mailbox),
             output: SessionOutput::new(outbox, publisher),

@@ -55,7 +55,7 @@ impl SessionTask {
                 break;
             }
             if !faulty!(KeepSlotWhenIdle) {
-                self.output.outbox.release_room();
+                self.output.outbox.release_slot();
             }
             match self.next_command().await {
                 Some(command) => self.handle_command(command),
@@ -136,18 +136,18 @@ impl SessionTask {
     /// Pushes the end of a prompt to an outbox that wants it. Option changes are still served, so that a slow
     /// client does not block them.
     pub(crate) async fn show_prompt_end(&mut self, end: &PromptEnd) {
-        if !self.output.outbox.follows() {
+        if !self.output.outbox.wants_prompt_end() {
             return;
         }
         while let Some(command) = poll_fn(|cx| match self.poll_command(cx) {
             Poll::Ready(Some(command)) => Poll::Ready(Some(command)),
-            Poll::Ready(None) | Poll::Pending => self.output.outbox.poll_room(cx).map(|()| None),
+            Poll::Ready(None) | Poll::Pending => self.output.outbox.poll_ready(cx).map(|()| None),
         })
         .await
         {
             self.handle_command(command);
         }
-        self.output.outbox.push(OutboxItem::Ended(end));
+        self.output.outbox.push(OutboxItem::PromptEnd(end));
     }
 
     /// Notifies the client if the prompt waits for an earlier one that is still being stored.

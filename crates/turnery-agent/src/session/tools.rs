@@ -4,13 +4,13 @@ use crate::{ask_user, client::Client};
 use std::sync::Arc;
 use tokio::sync::watch;
 use turnery_engine::compaction::estimate_text_tokens;
-use turnery_tools::{Servers, Toolbox};
+use turnery_tools::{McpServers, Toolbox};
 
 /// Sources of a session's toolbox.
 pub(crate) struct SessionTools {
     /// Tools without any server's.
     base: Toolbox,
-    servers: Option<Arc<Servers>>,
+    servers: Option<Arc<McpServers>>,
     changes: Option<watch::Receiver<u64>>,
     /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub(crate) overhead: u64,
@@ -18,9 +18,9 @@ pub(crate) struct SessionTools {
 
 impl SessionTools {
     /// Creates the sources of a session whose requests begin with the system prompt `system`.
-    pub(crate) fn new(base: Toolbox, servers: Option<Arc<Servers>>, system: &str) -> Self {
+    pub(crate) fn new(base: Toolbox, servers: Option<Arc<McpServers>>, system: &str) -> Self {
         let changes = servers.as_ref().map(|servers| {
-            let mut changes = servers.news();
+            let mut changes = servers.changes();
             // The tool that waits for starting servers is needed from the first call.
             changes.mark_changed();
             changes
@@ -50,7 +50,7 @@ impl SessionTools {
         }
     }
 
-    pub(super) fn mcp_servers(&self) -> Option<Arc<Servers>> {
+    pub(super) fn mcp_servers(&self) -> Option<Arc<McpServers>> {
         self.servers.clone()
     }
 

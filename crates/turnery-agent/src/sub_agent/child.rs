@@ -8,7 +8,7 @@ use crate::{
 use std::sync::Arc;
 use turnery_engine::SessionId;
 use turnery_store::{NewSession, SpawnRef, StoreError};
-use turnery_tools::{Mode, Servers, ToolCx};
+use turnery_tools::{McpServers, Mode, ToolCx};
 
 /// Added to the parent's system prompt for the child.
 const SUB_AGENT_PROMPT: &str = "\n\nYou are a sub-agent: another agent has given you the task that follows, and \
@@ -39,8 +39,8 @@ impl ParentSession {
         };
         let info = env.store.create(new).await?;
         // The child keeps the current tools, so it has no servers to wait for.
-        env.toolbox =
-            ask_user::without_ask_user(&env.toolbox, &*self.env.client).without(Servers::WAIT_TOOL);
+        env.toolbox = ask_user::without_ask_user(&env.toolbox, &*self.env.client)
+            .without_tool(McpServers::WAIT_TOOL);
         env.client = Arc::new(ParentClient {
             client: Arc::clone(&self.env.client),
             session_id: env.approvals.session_id().clone(),

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 use turnery_engine::{CallId, ChildUsage, EventKind, SessionId, StreamDelta, Usage, usage::source};
 use turnery_models::MissingKeyError;
-use turnery_tools::{Progress, visible_line};
+use turnery_tools::{Progress, escape_invisible_line};
 
 /// Forwards permission requests to the parent's client under the parent's session and call, the only ones the
 /// user sees.
@@ -21,16 +21,16 @@ pub(super) struct ParentClient {
 }
 
 impl Client for ParentClient {
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
-        self.client.ask(PermissionRequest {
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+        self.client.request_permission(PermissionRequest {
             session_id: self.session_id.clone(),
             call_id: self.call_id.clone(),
             ..ask
         })
     }
 
-    fn wants_key(&self, _: SessionId, missing: MissingKeyError) -> BoxFuture<'_, ()> {
-        self.client.wants_key(self.session_id.clone(), missing)
+    fn request_key(&self, _: SessionId, missing: MissingKeyError) -> BoxFuture<'_, ()> {
+        self.client.request_key(self.session_id.clone(), missing)
     }
 }
 
@@ -86,7 +86,7 @@ impl ChildOutbox {
             EventKind::UsageReported { usage, .. } => {
                 self.turn_usage += usage.unwrap_or_default();
                 let turn_usage = self.child_usage(source::SUBAGENT, *usage, self.turn_usage);
-                Some(Progress::Spent(turn_usage))
+                Some(Progress::ChildUsage(turn_usage))
             }
             EventKind::CompactionEnded {
                 usage: Some(usage), ..
@@ -94,15 +94,17 @@ impl ChildOutbox {
                 self.compaction_usage += *usage;
                 let turn_usage =
                     self.child_usage(source::COMPACTION, Some(*usage), self.compaction_usage);
-                Some(Progress::Spent(turn_usage))
+                Some(Progress::ChildUsage(turn_usage))
             }
-            EventKind::ChildUsageReported { child, .. } => Some(Progress::Spent(child.clone())),
+            EventKind::ChildUsageReported { child, .. } => {
+                Some(Progress::ChildUsage(child.clone()))
+            }
             EventKind::Delta {
                 delta: StreamDelta::Text { text, .. },
                 ..
             } => {
                 self.is_mid_line = !text.ends_with('\n');
-                Some(Progress::Printed(text.clone()))
+                Some(Progress::Output(text.clone()))
             }
             EventKind::ToolCallRequested { detail, .. } => {
                 let before = if std::mem::take(&mut self.is_mid_line) {
@@ -110,9 +112,9 @@ impl ChildOutbox {
                 } else {
                     ""
                 };
-                Some(Progress::Printed(format!(
+                Some(Progress::Output(format!(
                     "{before}• {}\n",
-                    visible_line(&detail.title)
+                    escape_invisible_line(&detail.title)
                 )))
             }
             // The parent's user sees no other events of a child session.
@@ -122,7 +124,7 @@ impl ChildOutbox {
 }
 
 impl Outbox for ChildOutbox {
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // An error means that the parent's call is over: report room, since there is no reader to wait for.
         self.progress.poll_reserve(cx).map(|_| ())
     }
@@ -130,17 +132,17 @@ impl Outbox for ChildOutbox {
     fn push(&mut self, item: OutboxItem<'_>) {
         let report = match item {
             OutboxItem::Live(event) => self.project_event(&event.kind),
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => None,
+            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => None,
         };
         match report {
             Some(report) => {
                 let _ = self.progress.send_item(report);
             }
-            None => self.release_room(),
+            None => self.release_slot(),
         }
     }
 
-    fn release_room(&mut self) {
+    fn release_slot(&mut self) {
         self.progress.abort_send();
     }
 }
@@ -176,7 +178,7 @@ mod tests {
             },
         ];
         for item in items {
-            let room = poll_fn(|cx| outbox.poll_room(cx)).now_or_never();
+            let room = poll_fn(|cx| outbox.poll_ready(cx)).now_or_never();
             assert_eq!(room, Some(()), "the place was kept before {item:?}");
             outbox.push(item);
             assert_eq!(progress.capacity(), 1, "{item:?}");

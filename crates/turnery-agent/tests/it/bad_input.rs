@@ -44,11 +44,11 @@ impl Hooks for NeverAnsweringHooks {
         "mute"
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         self.0
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(pending())
     }
 
@@ -98,11 +98,11 @@ async fn hanging_hook_times_out_everywhere() {
 struct PanickingHookSet;
 
 impl Hooks for PanickingHookSet {
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         panic!("what do I want?")
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let verdict = match hook {
             HookRequest::BeforeTool(_) => HookVerdict::Stop("no tools".to_owned()),
             _ => HookVerdict::Continue,
@@ -154,7 +154,7 @@ impl Tool for FloodTool {
             for _ in 0..1024 {
                 let _ = cx
                     .progress
-                    .send(Progress::Printed("ä".repeat(MIB / 2)))
+                    .send(Progress::Output("ä".repeat(MIB / 2)))
                     .await;
             }
             let plan = vec![PlanEntry {
@@ -162,7 +162,7 @@ impl Tool for FloodTool {
                 priority: PlanPriority::Medium,
                 status: PlanStatus::Pending,
             }];
-            let _ = cx.progress.send(Progress::Planned(plan)).await;
+            let _ = cx.progress.send(Progress::Plan(plan)).await;
             let mut answer = "ä".repeat(16 * MIB);
             answer.push_str("the last line");
             ToolEnvelope {
@@ -188,7 +188,7 @@ async fn gigabyte_of_tool_output_is_truncated() {
             settings.keep_streaming = true;
             settings.compact_at = 0;
         },
-        |tools| tools.and(FloodTool(spec)),
+        |tools| tools.with_tool(FloodTool(spec)),
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "print").await;
@@ -353,7 +353,7 @@ struct PanickingClient {
 }
 
 impl Client for PanickingClient {
-    fn ask(&self, _: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, _: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         assert!(!self.panics_before_future, "fragile at once");
         Box::pin(async { panic!("fragile") })
     }

@@ -125,11 +125,11 @@ impl CandidateHookLog {
 }
 
 impl Hooks for CandidateHookLog {
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         hook_set!(before_turn)
     }
 
-    fn ask<'a>(&'a self, cx: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, cx: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         self.write("turn", cx);
         Box::pin(ready(HookVerdict::Continue))
     }
@@ -220,7 +220,7 @@ async fn sub_agents_of_candidates_are_read_only() {
         &[],
         &[a, Arc::clone(&digs)],
         |settings| settings.mode = Mode::Auto,
-        |tools| tools.and(SubAgentTool),
+        |tools| tools.with_tool(SubAgentTool),
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["a", "d"], SelectionStrategy::First)
@@ -274,7 +274,7 @@ async fn session_is_served_while_candidates_run() {
             assert_eq!(began.elapsed(), Duration::from_secs(200));
             let other = Owner {
                 id: "other".to_owned(),
-                ..Owner::this_process()
+                ..Owner::for_this_process()
             };
             let refused = world.store.claim(session.id(), &other).await;
             assert!(

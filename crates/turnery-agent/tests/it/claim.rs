@@ -55,7 +55,7 @@ impl ClaimFixture {
     /// Returns the session's loops as seen by another owner that takes it over.
     async fn taken_over(&self) -> Vec<Arc<LoopRecord>> {
         self.clock_offset.store(120, Ordering::SeqCst);
-        let owner = Owner::this_process();
+        let owner = Owner::for_this_process();
         let id = self.session.id();
         self.world.store.claim(id, &owner).await.unwrap();
         self.world.store.loops(id, 0).await.unwrap()

@@ -17,7 +17,7 @@ use turnery_engine::{CommitError, Event, EventKind, SessionId};
 fn slow_store_fixture(script: &[&[ModelAct]]) -> (Arc<FailingStore>, EmbeddingFixture) {
     let store = FailingStore::new();
     store.commit_delay.store(5, Ordering::SeqCst);
-    let and_sub_agents = |tools: turnery_tools::Toolbox| tools.and(SubAgentTool);
+    let and_sub_agents = |tools: turnery_tools::Toolbox| tools.with_tool(SubAgentTool);
     let world = EmbeddingFixture::build(store.clone(), script, &[], |_| {}, and_sub_agents);
     (store, world)
 }

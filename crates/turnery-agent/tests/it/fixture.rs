@@ -86,16 +86,16 @@ impl TestModel {
     }
 }
 
-struct Counted(Arc<Mutex<usize>>);
+struct CallCounter(Arc<Mutex<usize>>);
 
-impl Counted {
+impl CallCounter {
     fn new(count: &Arc<Mutex<usize>>) -> Self {
         *count.lock().unwrap() += 1;
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CallCounter {
     fn drop(&mut self) {
         *self.0.lock().unwrap() -= 1;
     }
@@ -113,7 +113,7 @@ impl Model for TestModel {
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
         let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
         self.requests.lock().unwrap().push(request);
-        let alive = Counted::new(&self.active_calls);
+        let alive = CallCounter::new(&self.active_calls);
         Box::pin(async move {
             let _alive = alive;
             let mut content = Vec::new();
@@ -122,7 +122,7 @@ impl Model for TestModel {
             for (block, act) in acts.into_iter().enumerate() {
                 match act {
                     ModelAct::Say(text) => {
-                        out.send(ModelDelta::Text {
+                        out.send_delta(ModelDelta::Text {
                             block: u32::try_from(block).unwrap(),
                             text: text.to_owned(),
                         })
@@ -216,7 +216,7 @@ impl Tool for FakeTool {
         Box::pin(async move { Ok(PreparedCall { access, detail }) })
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
+    fn can_run_in_parallel(&self, _args: &Value) -> bool {
         self.spec.name == "meet"
     }
 
@@ -241,10 +241,10 @@ impl Tool for FakeTool {
                     ..ToolEnvelope::text("switched")
                 },
                 "spend" => {
-                    let report = Progress::Says("half way".to_owned());
+                    let report = Progress::Message("half way".to_owned());
                     cx.progress.send(report).await.unwrap();
                     for (iteration, output) in [(0, 3), (1, 5)] {
-                        let spent = Progress::Spent(child_usage(iteration, output));
+                        let spent = Progress::ChildUsage(child_usage(iteration, output));
                         cx.progress.send(spent).await.unwrap();
                     }
                     ToolEnvelope::text("spent")
@@ -283,7 +283,7 @@ pub(crate) enum ShownItem {
 struct TestOutbox(PollSender<ShownItem>, EventObserver);
 
 impl Outbox for TestOutbox {
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll_reserve(cx).map(|_| ())
     }
 
@@ -295,12 +295,12 @@ impl Outbox for TestOutbox {
             }
             OutboxItem::Replay(event) => ShownItem::Replay(event.clone()),
             OutboxItem::Info { title, .. } => ShownItem::Info(title.map(str::to_owned)),
-            OutboxItem::Ended(_) => return self.release_room(),
+            OutboxItem::PromptEnd(_) => return self.release_slot(),
         };
         let _ = self.0.send_item(seen);
     }
 
-    fn release_room(&mut self) {
+    fn release_slot(&mut self) {
         self.0.abort_send();
     }
 }
@@ -318,9 +318,9 @@ pub(crate) struct TestClient {
 }
 
 impl Client for TestClient {
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let _open = Counted::new(&self.open_questions);
+            let _open = CallCounter::new(&self.open_questions);
             self.asked.lock().unwrap().push(ask);
             self.was_asked.notify_one();
             let delay = *self.delay.lock().unwrap();
@@ -359,7 +359,9 @@ impl EmbeddingFixture {
     /// Creates a world with sub-agents.
     pub(crate) fn with_sub_agents(script: &[&[ModelAct]], set: impl FnOnce(&mut Settings)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self::build(store, script, &[], set, |tools| tools.and(SubAgentTool))
+        Self::build(store, script, &[], set, |tools| {
+            tools.with_tool(SubAgentTool)
+        })
     }
 
     /// Creates a world with custom settings.
@@ -548,7 +550,7 @@ pub(crate) fn finished(text: &str) -> Outcome {
 }
 
 pub(crate) fn choose(id: &str) -> PermissionAnswer {
-    PermissionAnswer::Chose(id.to_owned())
+    PermissionAnswer::Selected(id.to_owned())
 }
 
 /// Options of a prompt with these hooks.

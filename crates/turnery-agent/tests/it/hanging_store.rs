@@ -73,7 +73,7 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
     sleep(Duration::from_secs(50)).await;
     let other = Owner {
         id: "other".to_owned(),
-        ..Owner::this_process()
+        ..Owner::for_this_process()
     };
     let refused = world.store.claim(session.id(), &other).await;
     assert!(

@@ -68,11 +68,11 @@ impl Hooks for RecordingHooks {
         "clerk"
     }
 
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         self.set
     }
 
-    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let line = match hook {
             HookRequest::BeforeTurn { turn_index } => {
                 format!("before turn {turn_index}, {} messages", cx.messages.len())

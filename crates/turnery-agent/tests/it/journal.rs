@@ -27,11 +27,11 @@ struct CancelBeforeTool {
 }
 
 impl Hooks for CancelBeforeTool {
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         hook_set!(before_tool, after_tool)
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         if matches!(hook, HookRequest::BeforeTool(_)) {
             self.store
                 .failing_journal_writes
@@ -70,7 +70,7 @@ async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
     let ticket = session.prompt(vec![Content::text("go")], options).unwrap();
     hooks.after_tool.notified().await;
     later.store(120, Ordering::SeqCst);
-    let owner = Owner::this_process();
+    let owner = Owner::for_this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
     let loops = world.loops(session.id()).await;
     ticket.result().await.unwrap_err();
@@ -115,7 +115,7 @@ async fn crash_between_commit_attempts_keeps_answer() {
     let ticket = start_text(&session, "go");
     yield_while(|| store.failed_commits.load(Ordering::SeqCst) == 0).await;
     later.store(120, Ordering::SeqCst);
-    let owner = Owner::this_process();
+    let owner = Owner::for_this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
     assert_eq!(store.failed_commits.load(Ordering::SeqCst), 1);
     let loops = world.loops(session.id()).await;

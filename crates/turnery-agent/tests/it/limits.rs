@@ -21,7 +21,7 @@ use turnery_engine::{
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRegistry, ModelRequest};
 use turnery_store::MemoryStore;
-use turnery_tools::{Action, Mode, Toolbox};
+use turnery_tools::{FunctionTool, Mode, Toolbox};
 
 /// Tokens of each answer.
 const ANSWER_TOKENS: u64 = 50;
@@ -184,7 +184,7 @@ impl LimitRun {
                 models.with_model(worker)
             });
         let action = |name: &'static str, control: fn() -> Option<Box<ToolControl>>| {
-            Action::new(name, "", move |_: Value, _| async move {
+            FunctionTool::new(name, "", move |_: Value, _| async move {
                 ToolEnvelope {
                     control: control(),
                     ..ToolEnvelope::text("done")
@@ -192,12 +192,12 @@ impl LimitRun {
             })
         };
         let tools = Toolbox::new(Vec::new())
-            .and(action("look", || None))
-            .and(action("switch", || {
+            .with_tool(action("look", || None))
+            .with_tool(action("switch", || {
                 let task = "dig here".to_owned();
                 Some(Box::new(ToolControl::SwitchFrame { task }))
             }))
-            .and(SubAgentTool);
+            .with_tool(SubAgentTool);
         let mut settings = Settings::new("puppet/one".parse().unwrap(), "be good");
         settings.mode = Mode::Auto;
         settings.limits = self.limits;

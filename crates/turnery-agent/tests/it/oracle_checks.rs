@@ -30,7 +30,7 @@ fn oracle_failure(world: EmbeddingFixture) -> Option<String> {
 }
 
 async fn show_event(outbox: &mut dyn Outbox, event: &Event) {
-    poll_fn(|cx| outbox.poll_room(cx)).await;
+    poll_fn(|cx| outbox.poll_ready(cx)).await;
     outbox.push(OutboxItem::Live(event));
 }
 
@@ -77,7 +77,7 @@ async fn oracle_rejects_broken_record() {
     broken.loop_id = format!("{}-again", broken.loop_id).into();
     broken.events.pop();
     broken.events.remove(1);
-    let claimed = world.store.claim(&id, &Owner::this_process()).await;
+    let claimed = world.store.claim(&id, &Owner::for_this_process()).await;
     let claimed = claimed.unwrap();
     let commit = Commit {
         lane: claimed.lane,

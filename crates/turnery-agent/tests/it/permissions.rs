@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use turnery_agent::{PermissionAnswer, PermissionChoiceKind, PromptHandle, Session};
 use turnery_engine::{EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop};
 use turnery_store::MemoryStore;
-use turnery_tools::{Access, GitSettings, LineLimits, Mode, PreparedCall, Tool, ToolCx};
+use turnery_tools::{Access, CommandLineLimits, GitSettings, Mode, PreparedCall, Tool, ToolCx};
 
 // proves: ACP-32, ACP-33, PERM-1, PERM-3
 #[tokio::test(start_paused = true)]
@@ -219,7 +219,7 @@ fn unjudged_call_asks_for_permission() {
 struct CommandTool {
     spec: ToolSpec,
     command: &'static str,
-    limits: Arc<Mutex<Vec<LineLimits>>>,
+    limits: Arc<Mutex<Vec<CommandLineLimits>>>,
 }
 
 impl Tool for CommandTool {
@@ -251,15 +251,15 @@ impl Tool for CommandTool {
 /// The run uses the limits found by the judgement, without judging again.
 #[tokio::test(start_paused = true)]
 async fn command_line_keeps_limits_of_its_judgement() {
-    let of = |only_reads, git| LineLimits {
+    let of = |only_reads, git| CommandLineLimits {
         only_reads,
-        runs_readers: only_reads,
+        commands_only_read: only_reads,
         git,
     };
     for (command, expected) in [
-        ("ls", of(true, GitSettings::Own)),
+        ("ls", of(true, GitSettings::Unrestricted)),
         ("git --version && ls", of(true, GitSettings::Hardened)),
-        ("touch a", of(false, GitSettings::Own)),
+        ("touch a", of(false, GitSettings::Unrestricted)),
     ] {
         let limits = Arc::default();
         let runner = CommandTool {
@@ -272,8 +272,9 @@ async fn command_line_keeps_limits_of_its_judgement() {
             &[ModelAct::Say("so be it")],
         ];
         let store = Arc::new(MemoryStore::new());
-        let world = EmbeddingFixture::build(store, script, &[], |_| {}, |tools| tools.and(runner))
-            .with_answers(&[choose("allow_once")]);
+        let world =
+            EmbeddingFixture::build(store, script, &[], |_| {}, |tools| tools.with_tool(runner))
+                .with_answers(&[choose("allow_once")]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "run it").await;
         let is_asked = !world.client.asked.lock().unwrap().is_empty();

@@ -16,7 +16,7 @@ use turnery_engine::{Content, EventKind, Message};
 
 fn start_discardable(session: &Session, text: &str, cancel: CancellationToken) -> PromptHandle {
     let options = PromptOptions {
-        withdrawable: true,
+        discard_if_not_started: true,
         ..PromptOptions::cancelled_by(cancel)
     };
     session.prompt(vec![Content::text(text)], options).unwrap()
@@ -90,7 +90,7 @@ async fn cancel_before_start_leaves_nothing() {
 struct EndTrackingOutbox(Arc<Mutex<Vec<&'static str>>>);
 
 impl Outbox for EndTrackingOutbox {
-    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
 
@@ -104,14 +104,14 @@ impl Outbox for EndTrackingOutbox {
                 log.push("end");
             }
             OutboxItem::Live(_) | OutboxItem::Replay(_) | OutboxItem::Info { .. } => {}
-            OutboxItem::Ended(end) => log.push(match end {
+            OutboxItem::PromptEnd(end) => log.push(match end {
                 Ok(_) => "ended",
                 Err(_) => "failed",
             }),
         }
     }
 
-    fn follows(&self) -> bool {
+    fn wants_prompt_end(&self) -> bool {
         true
     }
 }

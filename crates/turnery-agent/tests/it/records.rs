@@ -178,7 +178,7 @@ async fn session_without_turns_can_be_continued() {
         spawned_by: None,
     };
     world.store.create(new).await.unwrap();
-    let opened = world.store.claim(&id, &Owner::this_process()).await;
+    let opened = world.store.claim(&id, &Owner::for_this_process()).await;
     let commit = Commit {
         lane: opened.unwrap().lane,
         expected_head: 0,

@@ -159,7 +159,7 @@ async fn interrupted_child_has_a_record() {
         &[ModelAct::Call("h", "hang")],
     ];
     let (store, later) = expiring_store();
-    let tools = |tools: Toolbox| tools.and(SubAgentTool);
+    let tools = |tools: Toolbox| tools.with_tool(SubAgentTool);
     let world = EmbeddingFixture::build(store, &script, &[], |_| {}, tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let _ticket = start_text(&one, "first");
@@ -172,7 +172,7 @@ async fn interrupted_child_has_a_record() {
     let sessions = world.store.list(all).await.unwrap().sessions;
     assert_eq!(sessions.len(), 2);
     for info in sessions {
-        let owner = Owner::this_process();
+        let owner = Owner::for_this_process();
         let opened = world.store.claim(&info.id, &owner).await.unwrap();
         let loops = world.store.loops(&info.id, 0).await.unwrap();
         assert_eq!(loops.len(), 1);

@@ -18,7 +18,7 @@ struct FullOutbox {
 }
 
 impl Outbox for FullOutbox {
-    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         self.waiting.store(true, Ordering::SeqCst);
         Poll::Pending
     }
@@ -27,7 +27,7 @@ impl Outbox for FullOutbox {
         panic!("there is no room");
     }
 
-    fn release_room(&mut self) {
+    fn release_slot(&mut self) {
         self.waiting.store(false, Ordering::SeqCst);
     }
 }

@@ -59,8 +59,8 @@ fn model_act(what: u8) -> ModelAct {
 
 fn permission_answer(what: u8) -> PermissionAnswer {
     match what % 4 {
-        0 => PermissionAnswer::Chose("allow_once".to_owned()),
-        1 => PermissionAnswer::Chose("reject_always".to_owned()),
+        0 => PermissionAnswer::Selected("allow_once".to_owned()),
+        1 => PermissionAnswer::Selected("reject_always".to_owned()),
         2 => PermissionAnswer::NoAnswer("no".to_owned()),
         _ => PermissionAnswer::Cancelled,
     }
@@ -103,7 +103,7 @@ fn any_env() -> impl Strategy<Value = SimulatedEnv> {
 struct RandomHooks(Mutex<VecDeque<u8>>);
 
 impl Hooks for RandomHooks {
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet {
             input: true,
             before_turn: true,
@@ -116,7 +116,7 @@ impl Hooks for RandomHooks {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let what = self.0.lock().unwrap().pop_front().unwrap_or_default();
         Box::pin(async move {
             match what % 16 {

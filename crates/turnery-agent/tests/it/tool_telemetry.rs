@@ -3,12 +3,12 @@
 use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use turnery_tools::telemetry::Stage;
+use turnery_tools::telemetry::CallStage;
 
 fn record_telemetry(world: &EmbeddingFixture) -> mpsc::Receiver<Map<String, Value>> {
-    let observe = world.agent.toolbox().observe();
+    let observe = world.agent.toolbox().telemetry();
     let (sender, events) = mpsc::channel(16);
-    for stage in [Stage::Start, Stage::Stop] {
+    for stage in [CallStage::Start, CallStage::Stop] {
         let path = observe.event_path(stage).clone();
         let sender = sender.clone();
         let tell = move |_: &_, _: &_, about: &Map<String, Value>, _: &_| {

@@ -20,14 +20,14 @@ pub(super) async fn play_answer(
                 let is_thinking = matches!(step, AnswerStep::Thinking(_));
                 for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
                     let delta = add_piece(&mut content, piece, is_thinking);
-                    out.send(delta).await;
+                    out.send_delta(delta).await;
                 }
             }
             AnswerStep::ToolCall(tool, chunks) => {
                 let block = block_number(content.len());
                 for fragment in split_evenly(&tool.args.to_string(), *chunks) {
                     let name = tool.name.clone();
-                    out.send(ModelDelta::ToolCallArgs {
+                    out.send_delta(ModelDelta::ToolCallArgs {
                         block,
                         name,
                         fragment,

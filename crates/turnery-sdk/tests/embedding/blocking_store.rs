@@ -11,7 +11,7 @@ use turnery_store::{
 };
 
 /// Store wrapper that holds the clock.
-pub(crate) struct Held<S>(pub(crate) S);
+pub(crate) struct ClockHoldingStore<S>(pub(crate) S);
 
 /// Runs work in a blocking task, during which the clock stands still.
 fn run_blocking<T: Send + 'static>(work: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
@@ -34,7 +34,7 @@ macro_rules! blocking {
     )*};
 }
 
-impl<S: Store> Store for Held<S> {
+impl<S: Store> Store for ClockHoldingStore<S> {
     blocking! {
         create(new: NewSession) -> SessionInfo;
         info(id: &SessionId) -> SessionInfo;

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
@@ -13,8 +13,8 @@ use turnery_sdk::{MAX_QUEUED_PROMPTS, PromptError, RunError, SessionExt as _, St
 async fn busy_session_is_an_error_for_every_entry_point() {
     let go_on = Arc::new(Notify::new());
     let world = World::new(vec![
-        vec![Act::Wait(Arc::clone(&go_on)), Act::Say("fine")],
-        vec![Act::Say("mine")],
+        vec![ToyStep::Wait(Arc::clone(&go_on)), ToyStep::Say("fine")],
+        vec![ToyStep::Say("mine")],
     ]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
@@ -37,7 +37,7 @@ async fn busy_session_is_an_error_for_every_entry_point() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_prompt_reports_reason() {
-    let world = World::new(vec![vec![Act::Hang]]);
+    let world = World::new(vec![vec![ToyStep::Hang]]);
     let session = world.session().await;
     let mut waiting = Vec::new();
     for _ in 0..MAX_QUEUED_PROMPTS {

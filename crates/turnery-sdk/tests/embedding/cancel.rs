@@ -3,7 +3,7 @@
 
 use crate::{
     fixture::{World, describe_all, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
@@ -20,8 +20,8 @@ fn is_cancelled(output: &PromptOutput) -> bool {
 #[tokio::test(start_paused = true)]
 async fn token_cancels_prompt_while_stream_is_read() {
     let world = World::new(vec![
-        vec![Act::Say("so far"), Act::Hang],
-        vec![Act::Say("next")],
+        vec![ToyStep::Say("so far"), ToyStep::Hang],
+        vec![ToyStep::Say("next")],
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
@@ -61,8 +61,8 @@ async fn token_cancels_prompt_while_stream_is_read() {
 async fn token_cancels_only_its_own_waiting_prompt() {
     let go_on = Arc::new(Notify::new());
     let world = World::new(vec![
-        vec![Act::Wait(Arc::clone(&go_on)), Act::Say("one")],
-        vec![Act::Say("three")],
+        vec![ToyStep::Wait(Arc::clone(&go_on)), ToyStep::Say("one")],
+        vec![ToyStep::Say("three")],
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
@@ -82,7 +82,7 @@ async fn token_cancels_only_its_own_waiting_prompt() {
 // proves: LASH-89, LASH-93, LASH-94
 #[tokio::test(start_paused = true)]
 async fn handle_cancels_prompts_of_all_clones() {
-    let world = World::new(vec![vec![Act::Hang], vec![Act::Say("fine")]]);
+    let world = World::new(vec![vec![ToyStep::Hang], vec![ToyStep::Say("fine")]]);
     let session = world.session().await;
     let clone = session.clone();
     let one = session.new_prompt("1").stream().unwrap();
@@ -98,7 +98,10 @@ async fn handle_cancels_prompts_of_all_clones() {
 #[tokio::test(start_paused = true)]
 async fn cancel_spares_separately_opened_handle() {
     let go_on = Arc::new(Notify::new());
-    let world = World::new(vec![vec![Act::Wait(Arc::clone(&go_on)), Act::Say("fine")]]);
+    let world = World::new(vec![vec![
+        ToyStep::Wait(Arc::clone(&go_on)),
+        ToyStep::Say("fine"),
+    ]]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
     let running = session.new_prompt("hello").stream().unwrap();
@@ -113,8 +116,8 @@ async fn cancel_spares_separately_opened_handle() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_tool_stops_and_completes_its_row() {
     let world = World::new(vec![
-        vec![Act::Call("c", "hang"), Act::Call("d", "look")],
-        vec![Act::Say("next")],
+        vec![ToyStep::Call("c", "hang"), ToyStep::Call("d", "look")],
+        vec![ToyStep::Say("next")],
     ]);
     let session = world.session().await;
     let mut stream = session.new_prompt("hello").stream().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, run_hello},
-    toy::{Act, usage_of},
+    toy::{ToyStep, usage_of},
 };
 use turnery_engine::Usage;
 use turnery_sdk::{ActivityEvent, PromptActivity, usage::source};
@@ -35,9 +35,9 @@ fn shown_child_usage(activity: &PromptActivity) -> Option<ReportFigures<'_>> {
 #[tokio::test(start_paused = true)]
 async fn child_usage_is_live_and_counted_once() {
     let world = World::new(vec![
-        vec![Act::Spend(usage_of(1)), Act::Call("c", "hire")],
-        vec![Act::Spend(usage_of(2)), Act::Call("d", "hire")],
-        vec![Act::Say("done")],
+        vec![ToyStep::Spend(usage_of(1)), ToyStep::Call("c", "hire")],
+        vec![ToyStep::Spend(usage_of(2)), ToyStep::Call("d", "hire")],
+        vec![ToyStep::Say("done")],
     ]);
     let session = world.session().await;
     let output = run_hello(&session).await;

@@ -5,7 +5,9 @@ use std::{path::Path, sync::Arc};
 use turnery_engine::{Content, Message, ModelErrorKind, Role, ToolError};
 use turnery_models::{Scenario, ScriptedModel};
 use turnery_sdk::{ConverseError, ConverseOptions, converse, generate, generate_text};
-use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, telemetry::Stage};
+use turnery_tools::{
+    ExecuteOptions, ExecuteScope, FunctionTool, Toolbox, Workspace, telemetry::CallStage,
+};
 
 fn model(script: &str) -> ScriptedModel {
     ScriptedModel::new(Scenario::parse(script, Path::new("SCRIPT")).unwrap())
@@ -29,16 +31,16 @@ struct Factors {
 }
 
 fn tools() -> Toolbox {
-    Action::new("multiply", "", async |Factors { a, b }, _| {
+    FunctionTool::new("multiply", "", async |Factors { a, b }, _| {
         Ok::<Value, ToolError>(json!({"product": a * b}))
     })
     .into()
 }
 
-fn scope() -> Scope {
+fn scope() -> ExecuteScope {
     let folder = tempfile::tempdir().unwrap();
     let workspace = Workspace::local(folder.path().to_owned()).unwrap();
-    Scope::new(Arc::new(workspace)).with_tools(tools())
+    ExecuteScope::new(Arc::new(workspace)).with_tools(tools())
 }
 
 fn question() -> Vec<Message> {
@@ -91,8 +93,8 @@ async fn iterations_count_from_zero_to_maximum() {
     ] {
         let scope = scope();
         let (sender, mut receiver) = tokio::sync::mpsc::channel(16);
-        let observe = scope.tools.as_ref().unwrap().observe();
-        let start = observe.event_path(Stage::Start).clone();
+        let observe = scope.tools.as_ref().unwrap().telemetry();
+        let start = observe.event_path(CallStage::Start).clone();
         let count = move |_: &_, _: &_, about: &serde_json::Map<_, Value>, _: &_| {
             sender.try_send(about["iteration"].clone()).unwrap();
         };
@@ -154,14 +156,14 @@ async fn cancel_ends_the_conversation() {
 
 #[tokio::test]
 async fn options_toolbox_overrides_scope() {
-    let scope = Scope {
+    let scope = ExecuteScope {
         tools: None,
         ..scope()
     };
     let options = ConverseOptions {
-        tools: Options {
+        tools: ExecuteOptions {
             tools: Some(tools()),
-            ..Options::default()
+            ..ExecuteOptions::default()
         },
         ..ConverseOptions::default()
     };

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::World,
-    toy::{Answered, TestModel},
+    toy::{TestModel, ToyResponse},
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_engine::{EventKind, LoopRecord, SessionId, Usage};
@@ -51,7 +51,7 @@ pub(crate) struct Evidence {
     /// Records of the trace sink.
     pub(crate) calls: Vec<ModelCall>,
     /// Usage claimed by the test models themselves, independent of the code under test.
-    pub(crate) answered: Vec<Answered>,
+    pub(crate) answered: Vec<ToyResponse>,
     pub(crate) failed: usize,
     /// Usage of child sessions that are not in the store.
     pub(crate) hired: Usage,

@@ -1,6 +1,6 @@
 //! Test fixture: an agent with toy models and tools, recording sinks and a trace.
 
-use crate::toy::{Act, TestModel, TestTool};
+use crate::toy::{TestModel, TestTool, ToyStep};
 use futures_util::future::BoxFuture;
 use std::{
     sync::{Arc, Mutex},
@@ -33,14 +33,14 @@ impl TraceSink for RecordingTraceSink {
 struct OracleOutbox(EventObserver);
 
 impl Outbox for OracleOutbox {
-    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
 
     fn push(&mut self, item: OutboxItem<'_>) {
         match item {
             OutboxItem::Live(event) => self.0.observe(event),
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => {}
+            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => {}
         }
     }
 }
@@ -60,15 +60,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(script: Vec<Vec<Act>>) -> Self {
+    pub(crate) fn new(script: Vec<Vec<ToyStep>>) -> Self {
         Self::over(Arc::new(MemoryStore::new()), script, Vec::new())
     }
 
     /// Creates a world with a second model, `toy/two`.
     pub(crate) fn over(
         store: Arc<dyn Store>,
-        script: Vec<Vec<Act>>,
-        second: Vec<Vec<Act>>,
+        script: Vec<Vec<ToyStep>>,
+        second: Vec<Vec<ToyStep>>,
     ) -> Self {
         let toys = [TestModel::new("one", script), TestModel::new("two", second)];
         Self::build(store, toys, |_| {}, |tools| tools)
@@ -77,8 +77,8 @@ impl World {
     /// Creates a world with sub-agents and small context windows: the history is summarized soon.
     pub(crate) fn with_small_context(
         store: Arc<dyn Store>,
-        script: Vec<Vec<Act>>,
-        second: Vec<Vec<Act>>,
+        script: Vec<Vec<ToyStep>>,
+        second: Vec<Vec<ToyStep>>,
     ) -> Self {
         const WINDOW: Option<u32> = Some(20_000);
         let toys = [
@@ -90,7 +90,7 @@ impl World {
             settings.compaction.first_turns = 0;
             settings.compaction.recent_turns = 1;
         };
-        Self::build(store, toys, set, |tools| tools.and(SubAgentTool))
+        Self::build(store, toys, set, |tools| tools.with_tool(SubAgentTool))
     }
 
     fn build(

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
 use turnery_sdk::{ActivityEvent, ImageBlob, InputError, InputItem, PromptInput, SessionExt as _};
@@ -87,7 +87,7 @@ fn invalid_image_is_a_typed_error() {
 // proves: LASH-37, LASH-43
 #[tokio::test(start_paused = true)]
 async fn image_bytes_reach_the_model() {
-    let world = World::new(vec![vec![Act::Say("a cat")]]);
+    let world = World::new(vec![vec![ToyStep::Say("a cat")]]);
     let prompt = world
         .session()
         .await
@@ -103,7 +103,7 @@ async fn image_bytes_reach_the_model() {
 // proves: LASH-16, C-7, I13
 #[tokio::test(start_paused = true)]
 async fn invalid_input_ends_as_invalid_input_outcome() {
-    let world = World::new(vec![vec![Act::Say("fine")]]);
+    let world = World::new(vec![vec![ToyStep::Say("fine")]]);
     let session = world.session().await;
     let mut input = PromptInput::text("who is this?");
     input.items.push(InputItem::ImageRef("cat".to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::{
     evidence::{Evidence, rows},
-    session_runs::{Answer, Step, Vote, What, happened, on_paused_clock, run_session},
+    session_runs::{Answer, RunAction, Step, VoteOutcome, happened, on_paused_clock, run_session},
     usage_laws::broken_laws,
 };
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn ends(with: u8) -> Answer {
     }
 }
 
-fn step(what: What) -> Step {
+fn step(what: RunAction) -> Step {
     Step {
         what,
         second: false,
@@ -84,18 +84,18 @@ fn full_session() -> Evidence {
     ];
     let two = [ends(SAY)];
     let steps = [
-        step(What::Say),
-        step(What::Refused),
-        step(What::Rerun(0)),
-        step(What::Branch(0)),
-        step(What::Say),
-        step(What::Compact),
-        step(What::Try(Vote::Judge)),
+        step(RunAction::Say),
+        step(RunAction::Refused),
+        step(RunAction::Rerun(0)),
+        step(RunAction::Branch(0)),
+        step(RunAction::Say),
+        step(RunAction::Compact),
+        step(RunAction::Try(VoteOutcome::Judge)),
         Step {
             interjection: Some(0),
-            ..step(What::Say)
+            ..step(RunAction::Say)
         },
-        step(What::Say),
+        step(RunAction::Say),
     ];
     on_paused_clock(run_session(&one.concat(), &two, &steps))
 }

@@ -2,9 +2,9 @@
 //! like any other.
 
 use crate::{
-    blocking_store::Held,
+    blocking_store::ClockHoldingStore,
     fixture::{World, run_hello},
-    toy::{Act, usage_of},
+    toy::{ToyStep, usage_of},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ fn to_legacy_document(mut document: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn session_without_turns_and_events_still_works() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Held(SqliteStore::open(folder.path().join("sessions.db")));
+    let store = ClockHoldingStore(SqliteStore::open(folder.path().join("sessions.db")));
     let world = World::over(
         Arc::new(store),
         vec![
-            vec![Act::Spend(usage_of(1)), Act::Call("c", "look")],
-            vec![Act::Spend(usage_of(2)), Act::Say("well met")],
-            vec![Act::Spend(usage_of(4)), Act::Say("again")],
+            vec![ToyStep::Spend(usage_of(1)), ToyStep::Call("c", "look")],
+            vec![ToyStep::Spend(usage_of(2)), ToyStep::Say("well met")],
+            vec![ToyStep::Spend(usage_of(4)), ToyStep::Say("again")],
         ],
         Vec::new(),
     );

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, describe_all, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -31,10 +31,10 @@ async fn read(observer: &mut Observer) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn observer_resumes_from_cursor() {
     let world = World::new(vec![
-        vec![Act::Say("zero")],
-        vec![Act::Say("one"), Act::Call("c", "look")],
-        vec![Act::Say("two")],
-        vec![Act::Say("three")],
+        vec![ToyStep::Say("zero")],
+        vec![ToyStep::Say("one"), ToyStep::Call("c", "look")],
+        vec![ToyStep::Say("two")],
+        vec![ToyStep::Say("three")],
     ]);
     let session = world.session().await;
     run_hello(&session).await;
@@ -67,8 +67,8 @@ async fn observer_resumes_from_cursor() {
 // proves: LASH-54, LASH-78, UP-32, C-33
 #[tokio::test(start_paused = true)]
 async fn slow_observer_gets_gap_and_blocks_nobody() {
-    let long: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 3000).collect();
-    let world = World::new(vec![long, vec![Act::Say("end")]]);
+    let long: Vec<ToyStep> = std::iter::repeat_n(ToyStep::Say("x"), 3000).collect();
+    let world = World::new(vec![long, vec![ToyStep::Say("end")]]);
     let session = world.session().await;
     let mut observer = session.observe(None);
     run_hello(&session).await;
@@ -89,7 +89,7 @@ async fn slow_observer_gets_gap_and_blocks_nobody() {
 // proves: LASH-54
 #[tokio::test(start_paused = true)]
 async fn foreign_or_invalid_cursor_leads_to_gap() {
-    let world = World::new(vec![vec![Act::Say("one")], vec![Act::Say("two")]]);
+    let world = World::new(vec![vec![ToyStep::Say("one")], vec![ToyStep::Say("two")]]);
     let session = world.session().await;
     let old = session.observe(None).cursor();
     run_hello(&session).await;
@@ -108,7 +108,7 @@ async fn foreign_or_invalid_cursor_leads_to_gap() {
 // proves: LASH-54
 #[tokio::test(start_paused = true)]
 async fn observed_events_serialise_to_json() {
-    let world = World::new(vec![vec![Act::Say("one")]]);
+    let world = World::new(vec![vec![ToyStep::Say("one")]]);
     let session = world.session().await;
     let mut observer = session.observe(None);
     run_hello(&session).await;
@@ -139,7 +139,10 @@ async fn observed_events_serialise_to_json() {
 #[tokio::test(start_paused = true)]
 async fn observer_ends_with_the_session() {
     let go_on = Arc::new(Notify::new());
-    let world = World::new(vec![vec![Act::Wait(Arc::clone(&go_on)), Act::Say("one")]]);
+    let world = World::new(vec![vec![
+        ToyStep::Wait(Arc::clone(&go_on)),
+        ToyStep::Say("one"),
+    ]]);
     let session = world.session().await;
     let mut observer = session.observe(None);
     let reading = tokio::spawn(async move {

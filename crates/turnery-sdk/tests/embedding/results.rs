@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, describe_all, finished, run_hello},
-    toy::{Act, usage_of},
+    toy::{ToyStep, usage_of},
 };
 use serde_json::json;
 use turnery_engine::{Outcome, OutcomeCategory, TurnFinish, TurnStop};
@@ -10,7 +10,10 @@ use turnery_sdk::{ActivityEvent, render_value};
 
 /// Runs a prompt whose model calls this tool; returns the outcome and the activities.
 async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<ActivityEvent>) {
-    let world = World::new(vec![vec![Act::Call("c", tool)], vec![Act::Say("over")]]);
+    let world = World::new(vec![
+        vec![ToyStep::Call("c", tool)],
+        vec![ToyStep::Say("over")],
+    ]);
     let output = run_hello(&world.session().await).await;
     let shown = output.activities.into_iter().map(|it| it.event);
     (output.result.outcome, shown.collect())
@@ -80,8 +83,8 @@ async fn other_outcomes_show_no_value() {
 #[tokio::test(start_paused = true)]
 async fn result_sums_loops_of_all_frames() {
     let world = World::new(vec![
-        vec![Act::Spend(usage_of(1)), Act::Call("c", "switch")],
-        vec![Act::Spend(usage_of(2)), Act::Say("done")],
+        vec![ToyStep::Spend(usage_of(1)), ToyStep::Call("c", "switch")],
+        vec![ToyStep::Spend(usage_of(2)), ToyStep::Say("done")],
     ]);
     let session = world.session().await;
     let output = run_hello(&session).await;
@@ -115,7 +118,7 @@ async fn result_sums_loops_of_all_frames() {
 // proves: UP-31
 #[tokio::test(start_paused = true)]
 async fn frame_limit_stops_the_prompt() {
-    let world = World::new(vec![vec![Act::Call("c", "switch")]; 30]);
+    let world = World::new(vec![vec![ToyStep::Call("c", "switch")]; 30]);
     let session = world.session().await;
     let output = run_hello(&session).await;
     let outcome = &output.result.outcome;
@@ -132,8 +135,8 @@ async fn frame_limit_stops_the_prompt() {
 #[tokio::test(start_paused = true)]
 async fn provider_error_is_an_outcome() {
     let world = World::new(vec![
-        vec![Act::Say("half"), Act::Fail],
-        vec![Act::Say("whole")],
+        vec![ToyStep::Say("half"), ToyStep::Fail],
+        vec![ToyStep::Say("whole")],
     ]);
     let session = world.session().await;
     let output = run_hello(&session).await;

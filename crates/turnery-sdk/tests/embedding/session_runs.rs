@@ -2,10 +2,10 @@
 //! summaries, parallel sub-agents, frames, retries, interjections and cancels.
 
 use crate::{
-    blocking_store::Held,
+    blocking_store::ClockHoldingStore,
     evidence::{Evidence, PromptFigures, ReportFigures},
     fixture::World,
-    toy::Act,
+    toy::ToyStep,
     usage_laws::broken_laws,
 };
 use futures_util::future::BoxFuture;
@@ -37,7 +37,7 @@ pub(crate) struct Answer {
 
 /// Next action on the session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum RunAction {
     Say,
     /// A prompt rejected by an input filter.
     Refused,
@@ -45,11 +45,11 @@ pub(crate) enum What {
     Rerun(usize),
     Branch(usize),
     Compact,
-    Try(Vote),
+    Try(VoteOutcome),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Vote {
+pub(crate) enum VoteOutcome {
     Fewest,
     Most,
     Judge,
@@ -57,7 +57,7 @@ pub(crate) enum Vote {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    pub(crate) what: What,
+    pub(crate) what: RunAction,
     pub(crate) second: bool,
     /// Latest time of a cancel. Unit: milliseconds. Models and tools act in steps of ten, so that no cancel
     /// coincides with a response.
@@ -67,23 +67,23 @@ pub(crate) struct Step {
 }
 
 impl Answer {
-    fn acts(&self) -> Vec<Act> {
-        let mut acts: Vec<Act> = (1..=self.retries).map(Act::Retry).collect();
-        acts.push(Act::Pause(Duration::from_millis(10)));
-        acts.extend(self.spends.map(Act::Spend));
+    fn acts(&self) -> Vec<ToyStep> {
+        let mut acts: Vec<ToyStep> = (1..=self.retries).map(ToyStep::Retry).collect();
+        acts.push(ToyStep::Pause(Duration::from_millis(10)));
+        acts.extend(self.spends.map(ToyStep::Spend));
         match self.end {
             // A judge's reply that contains a choice.
-            0..=3 => acts.push(Act::Say("2, I think")),
-            4 => acts.push(Act::Say("no choice")),
-            5..=6 => acts.push(Act::Call("c", "look")),
-            7 => acts.push(Act::Call("c", "fail")),
-            8..=10 => acts.extend([Act::Call("c", "task"), Act::Call("d", "task")]),
-            11 => acts.extend([Act::Call("c", "hire"), Act::Call("d", "look")]),
-            12 => acts.push(Act::Call("c", "switch")),
-            13 => acts.push(Act::Fail),
-            14 => acts.push(Act::Refuse),
-            15 => acts.push(Act::Call("c", "hang")),
-            _ => acts.push(Act::Hang),
+            0..=3 => acts.push(ToyStep::Say("2, I think")),
+            4 => acts.push(ToyStep::Say("no choice")),
+            5..=6 => acts.push(ToyStep::Call("c", "look")),
+            7 => acts.push(ToyStep::Call("c", "fail")),
+            8..=10 => acts.extend([ToyStep::Call("c", "task"), ToyStep::Call("d", "task")]),
+            11 => acts.extend([ToyStep::Call("c", "hire"), ToyStep::Call("d", "look")]),
+            12 => acts.push(ToyStep::Call("c", "switch")),
+            13 => acts.push(ToyStep::Fail),
+            14 => acts.push(ToyStep::Refuse),
+            15 => acts.push(ToyStep::Call("c", "hang")),
+            _ => acts.push(ToyStep::Hang),
         }
         acts
     }
@@ -112,14 +112,14 @@ fn any_answer() -> impl Strategy<Value = Answer> {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let what = prop_oneof![
-        6 => Just(What::Say),
-        1 => Just(What::Refused),
-        2 => (0..100usize).prop_map(What::Rerun),
-        2 => (0..100usize).prop_map(What::Branch),
-        1 => Just(What::Compact),
-        1 => Just(What::Try(Vote::Fewest)),
-        1 => Just(What::Try(Vote::Most)),
-        3 => Just(What::Try(Vote::Judge)),
+        6 => Just(RunAction::Say),
+        1 => Just(RunAction::Refused),
+        2 => (0..100usize).prop_map(RunAction::Rerun),
+        2 => (0..100usize).prop_map(RunAction::Branch),
+        1 => Just(RunAction::Compact),
+        1 => Just(RunAction::Try(VoteOutcome::Fewest)),
+        1 => Just(RunAction::Try(VoteOutcome::Most)),
+        3 => Just(RunAction::Try(VoteOutcome::Judge)),
     ];
     let patience = prop_oneof![1 => 0..40u64, 3 => 1000..3000u64];
     let interjection = prop::option::of(0..20u64);
@@ -142,42 +142,46 @@ fn long_input() -> Vec<Content> {
 struct RejectInput;
 
 impl Hooks for RejectInput {
-    fn set(&self) -> HookSet {
+    fn hook_set(&self) -> HookSet {
         HookSet {
             input: true,
             ..HookSet::default()
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+    fn ask_hook<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async { HookVerdict::Stop("no".to_owned()) })
     }
 }
 
-async fn start_step(session: &Session, what: What, mut options: PromptOptions) -> PromptHandle {
+async fn start_step(
+    session: &Session,
+    what: RunAction,
+    mut options: PromptOptions,
+) -> PromptHandle {
     let loops = session.records().await.unwrap();
     let which = |place: usize| {
         let place = place.checked_rem(loops.len())?;
         Some(loops[place].loop_id.clone())
     };
     let ticket = match what {
-        What::Say => session.prompt(long_input(), options),
-        What::Refused => {
+        RunAction::Say => session.prompt(long_input(), options),
+        RunAction::Refused => {
             options.hooks.push(Arc::new(RejectInput));
             session.prompt(long_input(), options)
         }
-        What::Rerun(place) => session.rerun(which(place), options),
-        What::Branch(place) => match which(place) {
+        RunAction::Rerun(place) => session.rerun(which(place), options),
+        RunAction::Branch(place) => match which(place) {
             Some(from) => session.branch(from, long_input(), options),
             None => session.prompt(long_input(), options),
         },
-        What::Compact => session.compact(options),
-        What::Try(vote) => {
+        RunAction::Compact => session.compact(options),
+        RunAction::Try(vote) => {
             let both = ["toy/one", "toy/two"].map(|it| it.parse::<ModelName>().unwrap().into());
             let pick = match vote {
-                Vote::Fewest => SelectionStrategy::FewestTokens,
-                Vote::Most => SelectionStrategy::MostTokens,
-                Vote::Judge => SelectionStrategy::Judge(None),
+                VoteOutcome::Fewest => SelectionStrategy::FewestTokens,
+                VoteOutcome::Most => SelectionStrategy::MostTokens,
+                VoteOutcome::Judge => SelectionStrategy::Judge(None),
             };
             session.evaluate(long_input(), both.to_vec(), pick, options)
         }
@@ -201,7 +205,7 @@ fn interject_later(session: &Session, interjection: u64) {
 /// Runs a session from its first prompt until it is closed.
 pub(crate) async fn run_session(one: &[Answer], two: &[Answer], steps: &[Step]) -> Evidence {
     let folder = tempfile::tempdir().unwrap();
-    let store = Held(SqliteStore::open(folder.path().join("sessions.db")));
+    let store = ClockHoldingStore(SqliteStore::open(folder.path().join("sessions.db")));
     let script = |answers: &[Answer]| answers.iter().map(Answer::acts).collect();
     let world = World::with_small_context(Arc::new(store), script(one), script(two));
     let session = world.session().await;

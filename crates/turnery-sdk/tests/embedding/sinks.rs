@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{RecordingSink, World, describe_all, finished, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -59,9 +59,9 @@ async fn run_until_idle() {
 // proves: LASH-79, LASH-80, LASH-81, R6, D-15, LASH-55
 #[tokio::test(start_paused = true)]
 async fn slow_sink_gets_one_activity_at_a_time() {
-    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
-    turn.push(Act::Call("c", "look"));
-    let world = World::new(vec![turn, vec![Act::Say("done")]]);
+    let mut turn: Vec<ToyStep> = std::iter::repeat_n(ToyStep::Say("x"), 500).collect();
+    turn.push(ToyStep::Call("c", "look"));
+    let world = World::new(vec![turn, vec![ToyStep::Say("done")]]);
     let session = world.session().await;
     let gate = Gate::closed();
     let prompt = session.new_prompt("hello").stream_to(gate.clone());
@@ -93,7 +93,7 @@ async fn slow_sink_gets_one_activity_at_a_time() {
 // proves: LASH-79, LASH-85, LASH-90, C-10
 #[tokio::test(start_paused = true)]
 async fn cancel_is_stored_while_sink_is_busy() {
-    let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
+    let world = World::new(vec![vec![ToyStep::Say("one"), ToyStep::Hang]]);
     let session = world.session().await;
     let gate = Gate::closed();
     let prompt = session.new_prompt("hello").stream_to(gate.clone());
@@ -117,7 +117,7 @@ async fn cancel_is_stored_while_sink_is_busy() {
 // proves: LASH-53, LASH-79
 #[tokio::test(start_paused = true)]
 async fn activity_reaches_sink_before_next_effect() {
-    let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
+    let world = World::new(vec![vec![ToyStep::Say("one"), ToyStep::Hang]]);
     let session = world.session().await;
     let sink = Arc::new(RecordingSink::default());
     let prompt = session.new_prompt("hello").stream_to(sink.clone());
@@ -131,7 +131,7 @@ async fn activity_reaches_sink_before_next_effect() {
 // proves: LASH-82
 #[tokio::test(start_paused = true)]
 async fn channel_sink_waits_only_while_full() {
-    let turn = std::iter::repeat_n(Act::Say("x"), 10).collect();
+    let turn = std::iter::repeat_n(ToyStep::Say("x"), 10).collect();
     let world = World::new(vec![turn]);
     let session = world.session().await;
     let (sink, mut activities) = ChannelSink::new(4);
@@ -153,7 +153,7 @@ async fn channel_sink_waits_only_while_full() {
 // proves: LASH-82, LASH-86
 #[tokio::test(start_paused = true)]
 async fn closed_channel_sink_blocks_and_loses_nothing() {
-    let turn = std::iter::repeat_n(Act::Say("x"), 100).collect();
+    let turn = std::iter::repeat_n(ToyStep::Say("x"), 100).collect();
     let world = World::new(vec![turn]);
     let session = world.session().await;
     let (sink, activities) = ChannelSink::new(1);
@@ -164,8 +164,8 @@ async fn closed_channel_sink_blocks_and_loses_nothing() {
 
 async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
     let script = vec![
-        vec![Act::Say("one"), Act::Call("c", "look")],
-        vec![Act::Say("two"), Act::Pause(Duration::from_secs(1))],
+        vec![ToyStep::Say("one"), ToyStep::Call("c", "look")],
+        vec![ToyStep::Say("two"), ToyStep::Pause(Duration::from_secs(1))],
     ];
     let whole = World::new(script.clone());
     let expected = describe_all(&run_hello(&whole.session().await).await.activities);
@@ -223,7 +223,7 @@ async fn sink_panic_does_not_affect_the_prompt() {
 // proves: LASH-83, LASH-85
 #[tokio::test(start_paused = true)]
 async fn sink_panic_after_outcome_changes_nothing() {
-    let world = World::new(vec![vec![Act::Say("one")]]);
+    let world = World::new(vec![vec![ToyStep::Say("one")]]);
     let session = world.session().await;
     let sink = Arc::new(RecordingSink {
         breaks_at: Some(1),
@@ -240,8 +240,12 @@ async fn sink_panic_after_outcome_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn record_is_the_same_with_and_without_sink() {
     let script = vec![
-        vec![Act::Think("hm"), Act::Say("one"), Act::Call("c", "fail")],
-        vec![Act::Say("two")],
+        vec![
+            ToyStep::Think("hm"),
+            ToyStep::Say("one"),
+            ToyStep::Call("c", "fail"),
+        ],
+        vec![ToyStep::Say("two")],
     ];
     let mut kept = Vec::new();
     for sink in [None, Some(Arc::new(RecordingSink::default()))] {

@@ -2,16 +2,16 @@
 
 use crate::{
     fixture::{RecordingSink, World, describe_all, finished, run_hello},
-    toy::Act,
+    toy::ToyStep,
 };
 use futures_util::StreamExt;
 use std::{sync::Arc, time::Duration};
 use turnery_sdk::{ActivityStream, SessionExt as _};
 
-fn script() -> Vec<Vec<Act>> {
+fn script() -> Vec<Vec<ToyStep>> {
     vec![
-        vec![Act::Say("a"), Act::Call("c", "look")],
-        vec![Act::Think("b"), Act::Say("c")],
+        vec![ToyStep::Say("a"), ToyStep::Call("c", "look")],
+        vec![ToyStep::Think("b"), ToyStep::Say("c")],
     ]
 }
 
@@ -59,7 +59,7 @@ async fn run_sink_and_stream_give_the_same_output() {
 // proves: LASH-78, LASH-8
 #[tokio::test(start_paused = true)]
 async fn final_message_is_recorded_once() {
-    let world = World::new(vec![vec![Act::Say("Hel"), Act::Say("lo")]]);
+    let world = World::new(vec![vec![ToyStep::Say("Hel"), ToyStep::Say("lo")]]);
     let session = world.session().await;
     run_hello(&session).await;
     let records = world.records(&session).await;
@@ -79,9 +79,9 @@ async fn first_activity(stream: &mut ActivityStream) -> String {
 // proves: LASH-86, LASH-97
 #[tokio::test(start_paused = true)]
 async fn finishing_a_stream_early_loses_nothing() {
-    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
-    turn.push(Act::Call("c", "look"));
-    let world = World::new(vec![turn, vec![Act::Say("done")]]);
+    let mut turn: Vec<ToyStep> = std::iter::repeat_n(ToyStep::Say("x"), 500).collect();
+    turn.push(ToyStep::Call("c", "look"));
+    let world = World::new(vec![turn, vec![ToyStep::Say("done")]]);
     let prompt = world.session().await.new_prompt("hello");
     let mut stream = prompt.stream().unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");
@@ -96,9 +96,13 @@ async fn finishing_a_stream_early_loses_nothing() {
 // proves: LASH-86
 #[tokio::test(start_paused = true)]
 async fn dropped_stream_does_not_cancel() {
-    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
-    turn.push(Act::Call("c", "look"));
-    let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
+    let mut turn: Vec<ToyStep> = std::iter::repeat_n(ToyStep::Say("x"), 500).collect();
+    turn.push(ToyStep::Call("c", "look"));
+    let world = World::new(vec![
+        turn,
+        vec![ToyStep::Say("done")],
+        vec![ToyStep::Say("next")],
+    ]);
     let session = world.session().await;
     let mut stream = session.new_prompt("one").stream().unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");

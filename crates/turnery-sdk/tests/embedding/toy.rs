@@ -17,7 +17,7 @@ use turnery_tools::{Progress, Tool, ToolCx};
 
 /// One step of the toy model.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(crate) enum ToyStep {
     Say(&'static str),
     Think(&'static str),
     /// Call id and tool name.
@@ -36,21 +36,21 @@ pub(crate) enum Act {
 /// Scripted model.
 pub(crate) struct TestModel {
     info: ModelInfo,
-    script: Mutex<VecDeque<Vec<Act>>>,
+    script: Mutex<VecDeque<Vec<ToyStep>>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
     /// Fragments sent so far.
     pub(crate) sent: Arc<Mutex<usize>>,
     /// Calls in progress.
     pub(crate) alive: Arc<Mutex<usize>>,
     /// Responses so far.
-    pub(crate) answered: Mutex<Vec<Answered>>,
+    pub(crate) answered: Mutex<Vec<ToyResponse>>,
     /// Failed attempts so far.
     pub(crate) failed: Arc<Mutex<usize>>,
 }
 
 /// Response with the usage it claimed.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ToyResponse {
     pub(crate) session_id: SessionId,
     pub(crate) source: &'static str,
     pub(crate) model: String,
@@ -58,19 +58,19 @@ pub(crate) struct Answered {
 }
 
 /// Guard that counts a call in progress, and as failed unless it ends with a response.
-struct Alive {
+struct RunningCall {
     alive: Arc<Mutex<usize>>,
     failed: Arc<Mutex<usize>>,
     has_answered: bool,
 }
 
-impl Alive {
+impl RunningCall {
     fn succeed(mut self) {
         self.has_answered = true;
     }
 }
 
-impl Drop for Alive {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         *self.alive.lock().unwrap() -= 1;
         *self.failed.lock().unwrap() += usize::from(!self.has_answered);
@@ -111,14 +111,14 @@ pub(crate) fn usage_of(n: u64) -> Usage {
 }
 
 impl TestModel {
-    pub(crate) fn new(name: &str, script: Vec<Vec<Act>>) -> Arc<Self> {
+    pub(crate) fn new(name: &str, script: Vec<Vec<ToyStep>>) -> Arc<Self> {
         Self::with_window(name, None, script)
     }
 
     pub(crate) fn with_window(
         name: &str,
         context_window: Option<u32>,
-        script: Vec<Vec<Act>>,
+        script: Vec<Vec<ToyStep>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
@@ -137,28 +137,32 @@ impl TestModel {
         })
     }
 
-    async fn perform(&self, acts: Vec<Act>, out: ModelEventSender) -> Result<Response, ModelError> {
+    async fn perform(
+        &self,
+        acts: Vec<ToyStep>,
+        out: ModelEventSender,
+    ) -> Result<Response, ModelError> {
         let mut content = Vec::new();
         let mut stop = ModelStop::EndTurn;
         let mut usage = None;
         for perform in acts {
             let block = u32::try_from(content.len()).unwrap();
             match perform {
-                Act::Say(text) => {
+                ToyStep::Say(text) => {
                     content.push(Content::text(text));
                     let text = text.to_owned();
-                    out.send(ModelDelta::Text { block, text }).await;
+                    out.send_delta(ModelDelta::Text { block, text }).await;
                     *self.sent.lock().unwrap() += 1;
                 }
-                Act::Think(text) => {
+                ToyStep::Think(text) => {
                     let text = text.to_owned();
                     content.push(Content::Thinking {
                         text: text.clone(),
                         signature: None,
                     });
-                    out.send(ModelDelta::Thinking { block, text }).await;
+                    out.send_delta(ModelDelta::Thinking { block, text }).await;
                 }
-                Act::Call(id, name) => {
+                ToyStep::Call(id, name) => {
                     stop = ModelStop::ToolUse;
                     let args = match name {
                         "task" => json!({"title": id, "prompt": "dig ".repeat(500)}),
@@ -170,8 +174,8 @@ impl TestModel {
                         args: Arc::new(args),
                     }));
                 }
-                Act::Spend(usage_of) => usage = Some(usage_of),
-                Act::Retry(attempt) => {
+                ToyStep::Spend(usage_of) => usage = Some(usage_of),
+                ToyStep::Retry(attempt) => {
                     let wait = Duration::from_secs(1);
                     out.send_retry(RetryNotice {
                         attempt,
@@ -182,11 +186,11 @@ impl TestModel {
                     *self.failed.lock().unwrap() += 1;
                     tokio::time::sleep(wait).await;
                 }
-                Act::Wait(signal) => signal.notified().await,
-                Act::Pause(time) => tokio::time::sleep(time).await,
-                Act::Hang => std::future::pending().await,
-                Act::Fail => return Err(model_error()),
-                Act::Refuse => stop = ModelStop::Refusal,
+                ToyStep::Wait(signal) => signal.notified().await,
+                ToyStep::Pause(time) => tokio::time::sleep(time).await,
+                ToyStep::Hang => std::future::pending().await,
+                ToyStep::Fail => return Err(model_error()),
+                ToyStep::Refuse => stop = ModelStop::Refusal,
             }
         }
         Ok(Response {
@@ -215,7 +219,7 @@ impl Model for TestModel {
         let answered = (request.session_id.clone(), request_source(&request));
         self.requests.lock().unwrap().push(request);
         *self.alive.lock().unwrap() += 1;
-        let alive = Alive {
+        let alive = RunningCall {
             alive: Arc::clone(&self.alive),
             failed: Arc::clone(&self.failed),
             has_answered: false,
@@ -224,7 +228,7 @@ impl Model for TestModel {
             let end = self.perform(acts, out).await;
             if let Ok(response) = &end {
                 alive.succeed();
-                self.answered.lock().unwrap().push(Answered {
+                self.answered.lock().unwrap().push(ToyResponse {
                     session_id: answered.0,
                     source: answered.1,
                     model: self.info.name.to_string(),
@@ -279,7 +283,7 @@ async fn run_external_child(
             usage: Some(usage_of(n)),
             cumulative: usage_of(sum),
         };
-        if cx.progress.send(Progress::Spent(child)).await.is_ok() {
+        if cx.progress.send(Progress::ChildUsage(child)).await.is_ok() {
             *external_usage.lock().unwrap() += usage_of(n);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

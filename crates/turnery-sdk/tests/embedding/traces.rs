@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, describe_all, run_hello},
-    toy::{Act, model_error, usage_of},
+    toy::{ToyStep, model_error, usage_of},
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -15,15 +15,15 @@ async fn every_attempt_is_traced_with_its_end() {
     let second = Duration::from_secs(1);
     let world = World::new(vec![
         vec![
-            Act::Pause(second * 3),
-            Act::Retry(1),
-            Act::Retry(2),
-            Act::Pause(second * 5),
-            Act::Say("hi"),
-            Act::Spend(usage_of(1)),
-            Act::Call("c", "look"),
+            ToyStep::Pause(second * 3),
+            ToyStep::Retry(1),
+            ToyStep::Retry(2),
+            ToyStep::Pause(second * 5),
+            ToyStep::Say("hi"),
+            ToyStep::Spend(usage_of(1)),
+            ToyStep::Call("c", "look"),
         ],
-        vec![Act::Retry(1), Act::Fail],
+        vec![ToyStep::Retry(1), ToyStep::Fail],
     ]);
     let session = world.session().await;
     let output = run_hello(&session).await;
@@ -81,8 +81,8 @@ async fn every_attempt_is_traced_with_its_end() {
 #[tokio::test(start_paused = true)]
 async fn dropped_call_is_traced_as_not_accepted() {
     let world = World::new(vec![
-        vec![Act::Say("a"), Act::Spend(usage_of(2))],
-        vec![Act::Say("b"), Act::Hang],
+        vec![ToyStep::Say("a"), ToyStep::Spend(usage_of(2))],
+        vec![ToyStep::Say("b"), ToyStep::Hang],
     ]);
     let (first, second) = (world.session().await, world.session().await);
     run_hello(&first).await;
@@ -137,8 +137,8 @@ impl TraceSink for Broken {
 #[tokio::test(start_paused = true)]
 async fn trace_sink_panic_does_not_affect_the_prompt() {
     let mut world = World::new(vec![
-        vec![Act::Retry(1), Act::Say("a")],
-        vec![Act::Say("b")],
+        vec![ToyStep::Retry(1), ToyStep::Say("a")],
+        vec![ToyStep::Say("b")],
     ]);
     world.agent = world.agent.with_trace(Arc::new(Broken));
     let session = world.session().await;
@@ -154,7 +154,7 @@ async fn trace_sink_panic_does_not_affect_the_prompt() {
 // proves: LASH-99, I12
 #[tokio::test(start_paused = true)]
 async fn compaction_without_call_is_not_traced() {
-    let world = World::new(vec![vec![Act::Say("hi")]]);
+    let world = World::new(vec![vec![ToyStep::Say("hi")]]);
     let session = world.session().await;
     run_hello(&session).await;
     let ticket = session.compact(PromptOptions::default()).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, finished, run_hello},
-    toy::{Act, usage_of},
+    toy::{ToyStep, usage_of},
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -243,14 +243,14 @@ async fn session_report_groups_by_answering_model() {
         Arc::new(MemoryStore::new()),
         vec![
             vec![
-                Act::Say("a"),
-                Act::Spend(usage_of(1)),
-                Act::Call("c", "look"),
+                ToyStep::Say("a"),
+                ToyStep::Spend(usage_of(1)),
+                ToyStep::Call("c", "look"),
             ],
-            vec![Act::Say("b"), Act::Spend(usage_of(2))],
-            vec![Act::Spend(usage_of(3)), Act::Refuse],
+            vec![ToyStep::Say("b"), ToyStep::Spend(usage_of(2))],
+            vec![ToyStep::Spend(usage_of(3)), ToyStep::Refuse],
         ],
-        vec![vec![Act::Say("c"), Act::Spend(usage_of(4))]],
+        vec![vec![ToyStep::Say("c"), ToyStep::Spend(usage_of(4))]],
     );
     let session = world.session().await;
     assert_eq!(

@@ -190,7 +190,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
         let now = Clock::system().reading();
-        let claimed = claim(db, id, &Owner::this_process(), None, now).unwrap();
+        let claimed = claim(db, id, &Owner::for_this_process(), None, now).unwrap();
         let opened = claimed.opened;
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
         let record = LoopRecord::new_running(id.clone(), loop_id, "turnery".into(), now.wall);
@@ -223,7 +223,7 @@ pub(super) mod tests {
         };
         db.sql.progress_handler(1, Some(count)).unwrap();
         let now = Clock::system().reading();
-        let claimed = claim(&mut db, &ids[0], &Owner::this_process(), None, now).unwrap();
+        let claimed = claim(&mut db, &ids[0], &Owner::for_this_process(), None, now).unwrap();
         let opened = claimed.opened;
         assert_eq!(opened.last_number, rounds);
         steps.load(Ordering::Relaxed)

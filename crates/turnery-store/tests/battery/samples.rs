@@ -32,7 +32,7 @@ pub(crate) fn new_session(id: &str) -> NewSession {
 pub(crate) fn owner(id: &str) -> Owner {
     Owner {
         id: id.into(),
-        ..Owner::this_process()
+        ..Owner::for_this_process()
     }
 }
 

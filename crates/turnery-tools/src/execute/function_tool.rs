@@ -16,13 +16,13 @@ type RunFunction = dyn Fn(&Value, ToolCx) -> BoxFuture<'static, ToolEnvelope> + 
 
 /// A tool made from a name, an argument type and a function (JIDO-6). Declared to access no files, so it
 /// needs no permission.
-pub struct Action {
+pub struct FunctionTool {
     spec: ToolSpec,
     timeout: Option<Duration>,
     run: Box<RunFunction>,
 }
 
-impl Action {
+impl FunctionTool {
     /// Creates the tool `name` with the schema of `A`. The function may return a value or an error, with or
     /// without effects, or a whole envelope (JIDO-41 to JIDO-43).
     pub fn new<A, F, W>(name: &str, description: &str, work: F) -> Self
@@ -57,7 +57,7 @@ impl Action {
     }
 }
 
-impl Tool for Action {
+impl Tool for FunctionTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }

@@ -17,7 +17,7 @@ pub(crate) async fn run_call(
     cx: &ToolCx,
     limit: Option<Duration>,
 ) -> ToolEnvelope {
-    let watch = CallSpan::start(toolbox.observe(), call, &cx.origin);
+    let watch = CallSpan::start(toolbox.telemetry(), call, &cx.origin);
     let mut envelope = into_envelope(run_resolved(toolbox, call, cx, limit).await);
     envelope
         .effects
@@ -48,6 +48,6 @@ pub(crate) fn report_unstarted(
     cx: &ToolCx,
     failure: &ToolError,
 ) {
-    let watch = CallSpan::start(toolbox.observe(), call, &cx.origin);
+    let watch = CallSpan::start(toolbox.telemetry(), call, &cx.origin);
     watch.finish(&failure.clone().into());
 }

@@ -3,7 +3,7 @@
 use super::effects::EffectPolicy;
 use crate::{
     origin::Origin,
-    policy::{Hidden, LineLimits},
+    policy::{CommandLineLimits, HiddenFiles},
     tool::{Progress, ToolCx},
     toolbox::Toolbox,
     trace_context::TraceContext,
@@ -16,7 +16,7 @@ use turnery_engine::CallId;
 
 /// Context of calls made outside a session.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct ExecuteScope {
     /// The tools (JIDO-25).
     pub tools: Option<Toolbox>,
     /// Tools of the tool-calling component, used if `tools` is `None` (JIDO-27).
@@ -30,14 +30,14 @@ pub struct Scope {
     /// Files and folders that tools may access.
     pub workspace: Arc<Workspace>,
     /// Files that rules hide from tools, even inside the workspace.
-    pub hidden: Hidden,
+    pub hidden: HiddenFiles,
     /// Receives progress reports; `None` discards them.
     pub progress: Option<mpsc::Sender<Progress>>,
     /// Stops the running call and prevents later ones.
     pub cancel: CancellationToken,
 }
 
-impl Scope {
+impl ExecuteScope {
     /// Creates a scope without tools.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>) -> Self {
@@ -48,7 +48,7 @@ impl Scope {
             effect_policy: None,
             origin: Origin::default(),
             workspace,
-            hidden: Hidden::default(),
+            hidden: HiddenFiles::default(),
             progress: None,
             cancel: CancellationToken::new(),
         }
@@ -66,7 +66,7 @@ impl Scope {
     /// Returns the tools of a call: those of the options, else of the scope, its tool calling, or its agent.
     /// The scope's effect policy is added to theirs.
     #[must_use]
-    pub fn toolbox(&self, options: &Options) -> Toolbox {
+    pub fn select_toolbox(&self, options: &ExecuteOptions) -> Toolbox {
         let tools = [
             &options.tools,
             &self.tools,
@@ -76,7 +76,7 @@ impl Scope {
         let found = tools.into_iter().find_map(Option::clone);
         let toolbox = found.unwrap_or_else(|| Toolbox::new(Vec::new()));
         match &self.effect_policy {
-            Some(policy) => toolbox.narrowed(policy.clone()),
+            Some(policy) => toolbox.with_effect_policy(policy.clone()),
             None => toolbox,
         }
     }
@@ -89,7 +89,7 @@ impl Scope {
             origin: self.origin.clone(),
             workspace: Arc::clone(&self.workspace),
             hidden: self.hidden.clone(),
-            line_limits: LineLimits::default(),
+            line_limits: CommandLineLimits::default(),
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
             trace: TraceContext::default(),
@@ -100,14 +100,14 @@ impl Scope {
 
 /// Options of one call or one `run_tools`.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ExecuteOptions {
     /// Tools that take precedence over all others (JIDO-26).
     pub tools: Option<Toolbox>,
     /// Time limit of each call, instead of the tool's own (JIDO-28). Unit: milliseconds.
     pub timeout_ms: Option<u64>,
 }
 
-impl Options {
+impl ExecuteOptions {
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
     }

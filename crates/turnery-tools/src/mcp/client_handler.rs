@@ -39,7 +39,7 @@ impl ProgressListeners {
     fn forward(&self, report: &ProgressNotificationParam) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = all.get(&report.progress_token) {
-            let _ = to.try_send(Progress::Says(format_progress(report)));
+            let _ = to.try_send(Progress::Message(format_progress(report)));
         }
     }
 }

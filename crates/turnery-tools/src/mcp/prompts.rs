@@ -20,9 +20,9 @@ pub struct McpPrompt {
     /// Name of the command, without the slash.
     pub command: String,
     /// Description of the command.
-    pub about: String,
+    pub description: String,
     /// Hint for the command's arguments.
-    pub hint: Option<String>,
+    pub argument_hint: Option<String>,
 }
 
 impl McpPrompt {
@@ -37,8 +37,8 @@ impl McpPrompt {
             .collect();
         Self {
             command: command_name(link, prompt),
-            about: super::capabilities::single_line(about),
-            hint: (!words.is_empty()).then(|| words.join(" ")),
+            description: super::capabilities::single_line(about),
+            argument_hint: (!words.is_empty()).then(|| words.join(" ")),
         }
     }
 }
@@ -66,7 +66,9 @@ pub(super) async fn get_prompt(
     trace: &TraceContext,
 ) -> Result<Vec<Content>, String> {
     let arguments = fill_arguments(prompt, typed).map_err(|missing| {
-        let hint = McpPrompt::new(link, prompt).hint.unwrap_or_default();
+        let hint = McpPrompt::new(link, prompt)
+            .argument_hint
+            .unwrap_or_default();
         format!(
             "{missing} is missing: /{} {hint}",
             command_name(link, prompt)

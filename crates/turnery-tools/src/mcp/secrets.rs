@@ -1,6 +1,6 @@
 //! Hides the secrets that a server was given wherever the server repeats them.
 
-use super::Way;
+use super::McpTransport;
 use std::sync::Arc;
 
 /// Shorter values, and paths, are not secrets; hiding them would make texts unreadable. Unit: bytes.
@@ -12,13 +12,13 @@ pub(super) struct ServerSecrets(Arc<[String]>);
 
 impl ServerSecrets {
     /// Collects every value that a server was given except its program and host.
-    pub(super) fn from_transport(way: &Way) -> Self {
+    pub(super) fn from_transport(way: &McpTransport) -> Self {
         let mut values: Vec<String> = match way {
-            Way::Stdio { args, env, .. } => {
+            McpTransport::Stdio { args, env, .. } => {
                 let env = env.iter().map(|(_, value)| value);
                 args.iter().chain(env).cloned().collect()
             }
-            Way::Http { url, headers } => {
+            McpTransport::Http { url, headers } => {
                 let values = headers.iter().flat_map(|(_, value)| {
                     // Also hides the token of "Bearer TOKEN" alone.
                     [value.as_str(), value.rsplit(' ').next().unwrap_or(value)]
@@ -28,7 +28,7 @@ impl ServerSecrets {
                 let user = after_host.split_once('@').map(|(user, _)| user);
                 values.chain(query).chain(user).map(str::to_owned).collect()
             }
-            Way::Not(_) => Vec::new(),
+            McpTransport::Unusable(_) => Vec::new(),
         };
         values.retain(|value| value.len() >= MIN_SECRET_BYTES && !value.starts_with('/'));
         // Longest first, so that a value containing another is hidden whole.
@@ -57,7 +57,7 @@ mod tests {
             let owned = list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
             owned.collect::<Vec<_>>()
         };
-        let stdio = Way::Stdio {
+        let stdio = McpTransport::Stdio {
             command: "/bin/server".into(),
             args: vec!["-y".to_owned(), "--key=abcdef".to_owned()],
             env: pairs(&[("TOKEN", "s3cret"), ("LONG", "s3cret-and-more")]),
@@ -67,7 +67,7 @@ mod tests {
             hide.redact("-y --key=abcdef s3cret-and-more s3cret"),
             "-y [hidden] [hidden] [hidden]"
         );
-        let http = Way::Http {
+        let http = McpTransport::Http {
             url: "https://me:pass@desk.example/mcp?token=query".to_owned(),
             headers: pairs(&[("authorization", "Bearer t0ken")]),
         };

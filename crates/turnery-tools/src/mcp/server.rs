@@ -9,14 +9,14 @@ pub struct McpServer {
     /// Name for display.
     pub name: String,
     /// Transport of the server.
-    pub way: Way,
+    pub transport: McpTransport,
     /// Time limit of a tool call; two minutes if `None`.
     pub timeout: Option<Duration>,
 }
 
 /// Transport of a server.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum McpTransport {
     /// A process, over its stdin and stdout.
     Stdio {
         /// The program.
@@ -34,10 +34,10 @@ pub enum Way {
         headers: Vec<(String, String)>,
     },
     /// The configuration is unusable, for this reason.
-    Not(String),
+    Unusable(String),
 }
 
-impl Way {
+impl McpTransport {
     /// Returns the texts in which the configuration may name files that a process runs.
     pub(super) fn words(&self) -> Vec<&str> {
         match self {
@@ -51,7 +51,7 @@ impl Way {
                     .chain(values)
                     .collect()
             }
-            Self::Http { .. } | Self::Not(_) => Vec::new(),
+            Self::Http { .. } | Self::Unusable(_) => Vec::new(),
         }
     }
 }
@@ -60,17 +60,17 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpServer")
             .field("name", &self.name)
-            .field("way", &self.way)
+            .field("way", &self.transport)
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Stdio { .. } => "Stdio",
             Self::Http { .. } => "Http",
-            Self::Not(_) => "Not",
+            Self::Unusable(_) => "Not",
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Manages all MCP servers of one session.
 
 use super::{
-    McpServer, Way, capabilities,
+    McpServer, McpTransport, capabilities,
     client_handler::McpClientHandler,
     connection::{ConnectionConfig, ConnectionTask, ServerConnection, ServerState},
     http::HttpTransport,
@@ -35,7 +35,7 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings for starting servers.
 #[derive(Clone, Debug, Default)]
-pub struct Launch {
+pub struct McpLaunchOptions {
     /// The folders of the session, its working directory first.
     pub roots: Vec<PathBuf>,
     /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`]. A leading `*` stands for any
@@ -45,19 +45,19 @@ pub struct Launch {
 
 /// Status of a server for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerStatus {
+pub struct McpServerStatus {
     /// Name for display.
     pub name: String,
     /// Names of its tools, as the model calls them.
     pub tools: Vec<String>,
     /// Number of its tools that are not offered, because they are too many or too large.
-    pub left_out: usize,
+    pub omitted_tools: usize,
     /// Current error, if any.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The servers of one session. They end when this value is closed or dropped.
-pub struct Servers {
+pub struct McpServers {
     connections: Vec<Arc<ServerConnection>>,
     program_files: Vec<PathBuf>,
     /// Tasks that were not started yet.
@@ -67,20 +67,20 @@ pub struct Servers {
     tracker: TaskTracker,
 }
 
-impl fmt::Debug for Servers {
+impl fmt::Debug for McpServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.connections.iter().map(|link| &link.name);
         f.debug_set().entries(names).finish()
     }
 }
 
-impl Servers {
+impl McpServers {
     /// Name of the tool that waits for a server that is starting.
     pub const WAIT_TOOL: &str = WaitForServerTool::NAME;
 
     /// Creates the servers without starting them.
     #[must_use]
-    pub fn new(servers: &[McpServer], launch: &Launch) -> Self {
+    pub fn new(servers: &[McpServer], launch: &McpLaunchOptions) -> Self {
         let hidden = HIDDEN_ENV.iter().copied();
         let hidden = hidden.chain(launch.hidden_env.iter().map(String::as_str));
         let hidden_env: Arc<[String]> = hidden.map(str::to_uppercase).collect();
@@ -91,9 +91,9 @@ impl Servers {
             .unwrap_or_else(|| PathBuf::from("/"));
         let reaching = servers.iter().map(|server| {
             let name: Arc<str> = capabilities::single_line(&server.name).into();
-            let secrets = ServerSecrets::from_transport(&server.way);
-            let reach: Box<dyn Transport> = match &server.way {
-                Way::Stdio { command, args, env } => Box::new(StdioTransport {
+            let secrets = ServerSecrets::from_transport(&server.transport);
+            let reach: Box<dyn Transport> = match &server.transport {
+                McpTransport::Stdio { command, args, env } => Box::new(StdioTransport {
                     server: Arc::clone(&name),
                     command: command.clone(),
                     args: args.clone(),
@@ -102,11 +102,11 @@ impl Servers {
                     hidden_env: Arc::clone(&hidden_env),
                     secrets: secrets.clone(),
                 }),
-                Way::Http { url, headers } => Box::new(HttpTransport {
+                McpTransport::Http { url, headers } => Box::new(HttpTransport {
                     url: url.clone(),
                     headers: headers.clone(),
                 }),
-                Way::Not(why) => Box::new(UnusableTransport(why.clone())),
+                McpTransport::Unusable(why) => Box::new(UnusableTransport(why.clone())),
             };
             (
                 name,
@@ -115,7 +115,7 @@ impl Servers {
                 reach,
             )
         });
-        let words = servers.iter().flat_map(|server| server.way.words());
+        let words = servers.iter().flat_map(|server| server.transport.words());
         let mut all = Self::with_transports(reaching, &launch.roots);
         all.program_files = program_files(words, &launch.roots);
         all
@@ -155,7 +155,7 @@ impl Servers {
 
     /// Disables logging of server errors, for callers that show [`status`](Self::status).
     #[must_use]
-    pub fn unlogged(self) -> Self {
+    pub fn without_logging(self) -> Self {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.iter_mut().for_each(ConnectionTask::disable_logging);
         drop(tasks);
@@ -171,7 +171,7 @@ impl Servers {
     }
 
     /// Waits, for a bounded time, until each server is connected or has failed.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         join_all(
             self.connections
                 .iter()
@@ -224,7 +224,7 @@ impl Servers {
 
     /// Returns a counter of changes. Whenever it grows, tools, prompts and status may have changed.
     #[must_use]
-    pub fn news(&self) -> watch::Receiver<u64> {
+    pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
 
@@ -299,7 +299,7 @@ impl Servers {
     }
 
     /// Requests a prompt with these arguments. The error is for display.
-    pub async fn prompt(
+    pub async fn get_prompt(
         &self,
         command: &str,
         typed: &str,
@@ -318,7 +318,7 @@ impl Servers {
 
     /// Returns the status of all servers.
     #[must_use]
-    pub fn status(&self) -> Vec<ServerStatus> {
+    pub fn status(&self) -> Vec<McpServerStatus> {
         let mut room = capabilities::MAX_LISTED;
         let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
             let offer = seen.capabilities.unwrap_or_default();
@@ -328,11 +328,11 @@ impl Servers {
                 .map(|it| tool_names::tool_name(&link.slug, &it.name, &mut taken))
                 .collect();
             room -= tools.len();
-            ServerStatus {
+            McpServerStatus {
                 name: link.name.to_string(),
-                left_out: offer.omitted_tools + offer.tools.len() - tools.len(),
+                omitted_tools: offer.omitted_tools + offer.tools.len() - tools.len(),
                 tools,
-                trouble: seen.error.map(|why| why.to_string()),
+                error: seen.error.map(|why| why.to_string()),
             }
         };
         self.states().map(of).collect()
@@ -343,7 +343,7 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for McpServers {
     fn drop(&mut self) {
         self.stop.cancel();
     }

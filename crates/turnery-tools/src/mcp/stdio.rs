@@ -77,7 +77,7 @@ impl StdioTransport {
         let started = ProcessTree::spawn_piped(ProgramSpec {
             program: self.command.clone().into(),
             args: self.args.iter().map(Into::into).collect(),
-            folder: self.cwd.clone(),
+            working_directory: self.cwd.clone(),
             environment,
             confinement: None,
         })

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     Access, PreparedCall, Tool, ToolCx, Workspace,
-    invisible_chars::{visible, visible_line},
+    invisible_chars::{escape_invisible, escape_invisible_line},
     tool::into_envelope,
 };
 use futures_util::future::BoxFuture;
@@ -79,7 +79,7 @@ impl Tool for McpTool {
         }
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
+    fn can_run_in_parallel(&self, _args: &Value) -> bool {
         self.is_read_only
     }
 
@@ -121,10 +121,10 @@ impl Tool for McpTool {
 /// Formats a request to a server in full, for display.
 pub(super) fn render_request(server: &str, what: &str, args: &Value) -> String {
     let json = serde_json::to_string_pretty(args).unwrap_or_default();
-    let json = visible(&json);
+    let json = escape_invisible(&json);
     // Longer than any run of backticks in the arguments, so that they cannot close the fence.
     let longest = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
-    let (server, what) = (visible_line(server), visible_line(what));
+    let (server, what) = (escape_invisible_line(server), escape_invisible_line(what));
     format!("Server {server}, tool {what}:\n{fence}json\n{json}\n{fence}")
 }

@@ -452,7 +452,7 @@ fn suggested_rule_allows_same_line_next_time() {
     for (command, _) in EXPECTED_JUDGEMENTS {
         let mut policy = policy(Mode::Ask);
         if let Judgement::Ask { always: Some(rule) } = bench.judge(&policy, command) {
-            policy.allow(rule);
+            policy.add_allow_rule(rule);
             assert_eq!(
                 bench.judge(&policy, command),
                 Judgement::Allow,

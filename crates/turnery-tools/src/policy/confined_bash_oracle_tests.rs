@@ -98,7 +98,7 @@ fn confined_oracle_fixture(is_hostile: bool) -> ConfinedOracleFixture {
 
 impl ConfinedOracleFixture {
     fn is_allowed(&self, line: &str) -> bool {
-        let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).confined(true);
+        let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).with_confined(true);
         let access = Access::Run {
             command: line.to_owned(),
             cwd: self.workspace.cwd().to_owned(),

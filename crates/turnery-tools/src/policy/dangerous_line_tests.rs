@@ -41,7 +41,7 @@ fn dangerous_lines_are_never_allowed() {
         (Mode::Ask, true),
         (Mode::Plan, true),
     ] {
-        let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(confined);
+        let policy = Policy::new(mode, Vec::new(), Vec::new()).with_confined(confined);
         for (effect, line) in &lines {
             let access = Access::Run {
                 command: line.clone(),

@@ -6,7 +6,7 @@ use super::{
 };
 
 fn auto_policy(deny: &str) -> Policy {
-    Policy::new(Mode::Auto, Vec::new(), vec![deny.parse().unwrap()]).confined(true)
+    Policy::new(Mode::Auto, Vec::new(), vec![deny.parse().unwrap()]).with_confined(true)
 }
 
 fn check_lines(bench: &EverydayFixture, deny: &str, stopped: &[&str], allowed: &[&str]) {

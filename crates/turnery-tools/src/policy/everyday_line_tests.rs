@@ -105,7 +105,7 @@ pub(super) fn is_allowed(bench: &EverydayFixture, policy: &Policy, line: &str) -
 #[test]
 fn most_everyday_lines_are_allowed_when_confined() {
     let bench = everyday_fixture();
-    let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).confined(true);
+    let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).with_confined(true);
     let lines = everyday_lines();
     assert!(lines.len() >= 200, "{}", lines.len());
     let asked: Vec<&String> = lines
@@ -125,7 +125,7 @@ fn one_line_of_each_kind_is_allowed() {
     let bench = everyday_fixture();
     let lines = everyday_lines();
     for mode in [Mode::Ask, Mode::Plan] {
-        let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(true);
+        let policy = Policy::new(mode, Vec::new(), Vec::new()).with_confined(true);
         for line in ONE_LINE_OF_EACH_KIND {
             assert!(
                 lines.iter().any(|listed| listed == line),
@@ -139,7 +139,7 @@ fn one_line_of_each_kind_is_allowed() {
 #[test]
 fn only_reads_agrees_with_confined_policy() {
     let bench = everyday_fixture();
-    let confined = Policy::default().confined(true);
+    let confined = Policy::default().with_confined(true);
     for line in
         everyday_lines()
             .iter()
@@ -162,7 +162,7 @@ fn only_reads_agrees_with_confined_policy() {
 
 #[test]
 fn names_that_xargs_splits_are_asked_about() {
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for name in ["a -f b", "a'b", "a\\b", "-f", "a\nb"] {
         let bench = everyday_fixture();
         let line = "find . | xargs wc -l";
@@ -193,7 +193,7 @@ fn project_programs_are_asked_about() {
         let root = bench.workspace.cwd().to_owned();
         let search = format!("/usr/bin:{}/bin:tools:here:", root.display());
         bench.workspace = bench.workspace.with_search_path(search.as_ref());
-        let policies = [true, false].map(|confined| Policy::default().confined(confined));
+        let policies = [true, false].map(|confined| Policy::default().with_confined(confined));
         assert!(is_allowed(&bench, &policies[0], question), "{question}");
         let file = root.join(program);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -212,7 +212,7 @@ fn project_programs_are_asked_about() {
 #[test]
 fn names_from_find_reach_only_readers() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         // The first command ends at its semicolon; find parses the rest.
         "find . -exec echo \\; -exec touch M {} +",
@@ -273,7 +273,7 @@ fn deny_rule_covers_patterns_and_loops() {
     let bench = everyday_fixture();
     let policies = [Mode::Ask, Mode::Plan, Mode::Auto].map(|mode| {
         let deny = vec!["read(src/main.rs)".parse().unwrap()];
-        Policy::new(mode, Vec::new(), deny).confined(true)
+        Policy::new(mode, Vec::new(), deny).with_confined(true)
     });
     for line in [
         "cat src/*.rs",
@@ -295,7 +295,7 @@ fn deny_rule_covers_patterns_and_loops() {
 #[test]
 fn line_breaks_in_command_are_asked_about() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     // The grammar parses both lines as one command, bash as two.
     for line in ["! 2>/dev/null\ncat README.md", "! 2>&1 \n ls"] {
         assert!(!is_allowed(&bench, &policy, line), "{line:?}");
@@ -308,7 +308,7 @@ fn line_breaks_in_command_are_asked_about() {
 #[test]
 fn loop_variable_set_twice_is_asked_about() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "for f in src tests; do for f in README.md; do cat $f; done; done",
         "for f in src; do ls $f; done; for f in tests; do ls $f; done",
@@ -322,7 +322,7 @@ fn loop_variable_set_twice_is_asked_about() {
 #[test]
 fn ambiguous_patterns_are_asked_about() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     // bash's options determine what a pattern without a match becomes; the locale determines the letters of a
     // range.
     for line in ["ls nothing*", "ls [a-z]*"] {

@@ -13,21 +13,21 @@ use turnery_engine::{ToolError, ToolErrorKind};
 
 /// Rules that deny one tool reading files. The default hides nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Hidden(Arc<[Rule]>);
+pub struct HiddenFiles(Arc<[Rule]>);
 
 impl Policy {
     /// Returns the files that this policy hides from `tool`.
     #[must_use]
-    pub fn hidden_files_for(&self, tool: &str) -> Hidden {
+    pub fn hidden_files_for(&self, tool: &str) -> HiddenFiles {
         let rules = self.deny_rules().iter().filter(|rule| {
             rule.applies_to(tool, READ_GROUP)
                 && matches!(rule.pattern, Some(RulePattern::Files { .. }))
         });
-        Hidden(rules.cloned().collect())
+        HiddenFiles(rules.cloned().collect())
     }
 }
 
-impl Hidden {
+impl HiddenFiles {
     /// Returns true if the file or a folder above it is hidden. `path` is resolved.
     pub(crate) fn hides(&self, path: &Path, roots: &[PathBuf]) -> bool {
         self.find_rule(path, roots).is_some()

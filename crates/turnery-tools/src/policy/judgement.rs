@@ -2,7 +2,7 @@
 //! approval.
 
 use super::{
-    GitSettings, GuardedPaths, LineLimits, Mode, Rule,
+    CommandLineLimits, GitSettings, GuardedPaths, Mode, Rule,
     command_line::{CommandLine, SimpleCommand},
     command_line_access::{CommandLineAccess, MAX_LOOKUPS, count_lookups},
     command_line_limits::has_git_command,
@@ -61,7 +61,7 @@ impl Policy {
     /// Sets whether read-only commands run in the read-only sandbox; if so, more of them are allowed without
     /// approval.
     #[must_use]
-    pub fn confined(self, confined: bool) -> Self {
+    pub fn with_confined(self, confined: bool) -> Self {
         Self {
             is_confined: confined,
             ..self
@@ -85,14 +85,14 @@ impl Policy {
     }
 
     /// Adds a rule for the rest of the session (PERM-6).
-    pub fn allow(&mut self, rule: Rule) {
+    pub fn add_allow_rule(&mut self, rule: Rule) {
         if !self.allow.contains(&rule) {
             self.allow.push(rule);
         }
     }
 
     /// Adds a rule for the rest of the session (PERM-6).
-    pub fn deny(&mut self, rule: Rule) {
+    pub fn add_deny_rule(&mut self, rule: Rule) {
         if !self.deny.contains(&rule) {
             self.deny.push(rule);
         }
@@ -144,9 +144,12 @@ impl Policy {
         tool: &str,
         access: &Access,
         workspace: &Workspace,
-    ) -> (Judgement, LineLimits) {
+    ) -> (Judgement, CommandLineLimits) {
         let Access::Run { command, cwd } = access else {
-            return (self.judge(tool, access, workspace), LineLimits::default());
+            return (
+                self.judge(tool, access, workspace),
+                CommandLineLimits::default(),
+            );
         };
         let (line, found) = self.analyse_line(command, cwd, workspace);
         let judgement = self.judge_line(tool, command, cwd, &line, &found, workspace);
@@ -160,12 +163,12 @@ impl Policy {
                     true if self.deny.iter().any(|rule| rule.tool == READ_GROUP) => {
                         GitSettings::Discreet
                     }
-                    true => GitSettings::Own,
+                    true => GitSettings::Unrestricted,
                     false => GitSettings::Careful,
                 };
-                LineLimits::from_line(&line, found.only_reads(&line), settings)
+                CommandLineLimits::from_line(&line, found.only_reads(&line), settings)
             }
-            Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
+            Judgement::Deny(_) | Judgement::Ask { .. } => CommandLineLimits::default(),
         };
         (judgement, limits)
     }
@@ -570,7 +573,7 @@ pub(crate) fn needs_hardened_git(command: &str, cwd: &Path, workspace: &Workspac
 /// Returns true if the confined policy allows the command line as one that only reads.
 #[must_use]
 pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     policy.judge_run(SHELL_GROUP, command, cwd, workspace) == Judgement::Allow
 }
 

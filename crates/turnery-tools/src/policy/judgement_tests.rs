@@ -117,7 +117,7 @@ fn deny_rule_wins_over_modes_and_grants() {
     let bench = JudgementFixture::new();
     for mode in Mode::ALL {
         let mut policy = policy(mode, &["edit", "shell"], &["edit(migrations/**)"]);
-        policy.allow(rule("edit(migrations/**)"));
+        policy.add_allow_rule(rule("edit(migrations/**)"));
         assert_eq!(
             bench.judge_edit(&policy, "migrations/1.sql"),
             Judgement::Deny("the rule edit(migrations/**) denies this: do it another way, or ask the user to change the rule".to_owned())
@@ -132,9 +132,9 @@ fn deny_rule_wins_over_modes_and_grants() {
             bench.judge_shell(&policy, "cat migrations/1.sql"),
             Judgement::Allow
         );
-        policy.deny(rule("shell"));
+        policy.add_deny_rule(rule("shell"));
         assert!(is_denied(&bench.judge_shell(&policy, "ls")));
-        policy.deny(rule("update_plan"));
+        policy.add_deny_rule(rule("update_plan"));
         assert!(is_denied(&policy.judge(
             "update_plan",
             &Access::Nothing,
@@ -164,12 +164,12 @@ fn grant_holds_for_session() {
         bench.judge_shell(&policy, "cargo test"),
         ask(Some("shell(cargo test:+)"))
     );
-    policy.allow(rule("shell(cargo test:+)"));
+    policy.add_allow_rule(rule("shell(cargo test:+)"));
     assert_eq!(
         bench.judge_shell(&policy, "cargo test --lib"),
         Judgement::Allow
     );
-    policy.deny(rule("shell(cargo test:+)"));
+    policy.add_deny_rule(rule("shell(cargo test:+)"));
     assert!(is_denied(&bench.judge_shell(&policy, "cargo test --lib")));
 }
 
@@ -443,7 +443,7 @@ fn words_that_may_name_denied_files_are_not_allowed() {
 #[test]
 fn scripts_and_git_readers_do_not_reveal_denied_files() {
     let bench = JudgementFixture::new();
-    let git = policy(Mode::Ask, &[], &["read(**/.gitignore)", "read(.git/**)"]).confined(true);
+    let git = policy(Mode::Ask, &[], &["read(**/.gitignore)", "read(.git/**)"]).with_confined(true);
     for command in ["git check-ignore -v x", "git config --get core.bare"] {
         assert_ne!(
             bench.judge_shell(&git, command),

@@ -64,7 +64,7 @@ fn suggested_rule_covers_no_running_or_writing_option() {
     let mut count = 0;
     for (first, follow_ups) in NOT_COVERED {
         let mut policy = Policy::new(Mode::Ask, vec![], vec![]);
-        policy.allow(bench.suggested_rule(first));
+        policy.add_allow_rule(bench.suggested_rule(first));
         assert_eq!(bench.judge(&policy, first), Judgement::Allow, "{first}");
         for line in *follow_ups {
             count += 1;

@@ -12,7 +12,7 @@ fn file_named_dash_is_treated_as_file() {
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), root.join("-")).unwrap();
     for confined in [true, false] {
-        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
+        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).with_confined(confined);
         for line in [
             "cat < -",
             "column -",
@@ -25,7 +25,7 @@ fn file_named_dash_is_treated_as_file() {
         }
     }
     std::fs::remove_file(root.join("-")).unwrap();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     assert!(is_allowed(&bench, &policy, "cat README.md | cat -"));
 }
 
@@ -33,7 +33,7 @@ fn file_named_dash_is_treated_as_file() {
 fn exit_code_in_file_name_is_asked_about() {
     let bench = everyday_fixture();
     for confined in [true, false] {
-        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
+        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).with_confined(confined);
         for line in [
             "false; cat s$?",
             "false; cat \"s$?\"",
@@ -51,7 +51,7 @@ fn exit_code_in_file_name_is_asked_about() {
             assert!(is_allowed(&bench, &policy, line), "{confined} {line}");
         }
     }
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "ls; [ $? -eq 0 ] && echo yes",
         "ls; [[ $? -ne 0 ]] || echo yes",
@@ -73,7 +73,7 @@ fn expanded_names_are_only_ever_files() {
         std::fs::write(root.join(name), "x\n").unwrap();
     }
     std::fs::write(root.join("src/sh"), "x\n").unwrap();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "awk [cs]*",
         "sed -n [0s]*",
@@ -115,7 +115,7 @@ fn deny_rule_covers_programs_that_start_it() {
     for mode in Mode::ALL {
         for confined in [true, false] {
             let deny = vec!["shell(cat:*)".parse().unwrap()];
-            let policy = Policy::new(mode, Vec::new(), deny).confined(confined);
+            let policy = Policy::new(mode, Vec::new(), deny).with_confined(confined);
             for line in [
                 "find . -name '*.rs' -exec cat {} +",
                 "find . -name '*.rs' | xargs cat",
@@ -135,7 +135,7 @@ fn deny_rule_covers_programs_that_start_it() {
 fn deny_rule_covers_starters_with_options() {
     let bench = everyday_fixture();
     let deny = vec!["shell(touch:*)".parse().unwrap()];
-    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).with_confined(true);
     for line in [
         "pyenv exec touch m",
         "pyenv --debug exec touch m",
@@ -174,7 +174,7 @@ fn deny_rule_covers_starters_with_options() {
 #[test]
 fn words_read_from_file_are_asked_about() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "strings -n @src/main.rs README.md",
         "strings -n@x README.md",
@@ -200,7 +200,7 @@ fn words_read_from_file_are_asked_about() {
 fn file_attached_to_short_options_is_found() {
     let bench = everyday_fixture();
     let deny = vec!["read(.env)".parse().unwrap()];
-    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).with_confined(true);
     for line in ["date -f.env", "date -uf.env", "tar -cT.env", "x -abc.env"] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -217,7 +217,7 @@ fn quoted_brackets_within_a_set_are_asked_about() {
     std::fs::write(root.join("w/key"), "").unwrap();
     std::os::unix::fs::symlink("/etc", root.join("[w]")).unwrap();
     let deny = vec!["read(w/key)".parse().unwrap()];
-    let policy = Policy::new(Mode::Ask, Vec::new(), deny).confined(true);
+    let policy = Policy::new(Mode::Ask, Vec::new(), deny).with_confined(true);
     for line in [
         "cat [w\"]\"/passwd",
         "cat [w']'/passwd",
@@ -230,7 +230,7 @@ fn quoted_brackets_within_a_set_are_asked_about() {
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     assert!(is_allowed(&bench, &policy, "cat [w]/passwd"));
     assert!(is_allowed(&bench, &policy, "ls \"s\"*/main.rs"));
 }
@@ -240,7 +240,7 @@ fn quoted_brackets_within_a_set_are_asked_about() {
 fn expanded_name_in_option_is_asked_about() {
     let bench = everyday_fixture();
     std::fs::write(bench.workspace.cwd().join("s1"), "e echo x\n").unwrap();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "for f in s?; do sed p -f$f README.md; done",
         "for f in s?; do sed -n p -f\"$f\"; done",
@@ -259,7 +259,7 @@ fn expanded_name_in_option_is_asked_about() {
 fn deny_rule_matches_with_options_between_words() {
     let bench = everyday_fixture();
     let deny = vec!["shell(git remote add:*)".parse().unwrap()];
-    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).with_confined(true);
     for line in [
         "git remote add e /x",
         "git -P remote add e /x",
@@ -280,7 +280,7 @@ fn git_describe_dirty_is_allowed_only_when_confined() {
     let bench = everyday_fixture();
     let line = "git describe --always --dirty";
     for confined in [true, false] {
-        let policy = Policy::default().confined(confined);
+        let policy = Policy::default().with_confined(confined);
         assert!(is_allowed(&bench, &policy, "git describe --always"));
         assert_eq!(is_allowed(&bench, &policy, line), confined);
     }
@@ -293,7 +293,7 @@ fn expanded_name_as_subcommand_is_asked_about() {
     for name in ["rev-list", "revert"] {
         std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
     }
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in ["git *", "git r*", "git --no-pager r*", "git [r]*"] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -305,7 +305,7 @@ fn expanded_name_as_subcommand_is_asked_about() {
 fn possible_deny_match_denies_in_plan_mode() {
     let bench = everyday_fixture();
     let deny = ["shell(git log:*)", "read(src/main.rs)"].map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Plan, Vec::new(), deny.to_vec()).confined(true);
+    let policy = Policy::new(Mode::Plan, Vec::new(), deny.to_vec()).with_confined(true);
     for line in [
         "git --no-pager log",
         "git -P log",
@@ -323,7 +323,7 @@ fn possible_deny_match_denies_in_plan_mode() {
 #[test]
 fn unzip_needs_existing_archive_file() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "unzip -l a",
         "unzip -l 'a*'",
@@ -352,8 +352,8 @@ fn paths_through_proc_are_asked_about() {
     let deny = vec!["read(src/main.rs)".parse().unwrap()];
     for policy in [
         Policy::default(),
-        Policy::default().confined(true),
-        Policy::new(Mode::Plan, Vec::new(), Vec::new()).confined(true),
+        Policy::default().with_confined(true),
+        Policy::new(Mode::Plan, Vec::new(), Vec::new()).with_confined(true),
         Policy::new(Mode::Auto, Vec::new(), deny),
     ] {
         for line in lines {
@@ -394,7 +394,7 @@ fn deny_rule_covers_links_and_their_targets() {
     .map(|rule| rule.parse().unwrap())
     .to_vec();
     for mode in Mode::ALL {
-        let policy = Policy::new(mode, Vec::new(), deny.clone()).confined(true);
+        let policy = Policy::new(mode, Vec::new(), deny.clone()).with_confined(true);
         for line in [
             "cat .env",
             "sort < .env",
@@ -420,7 +420,7 @@ fn deny_rule_covers_links_and_their_targets() {
 fn read_after_git_changed_files_is_asked_about() {
     let bench = everyday_fixture();
     let allow = ["shell(git stash push:*)", "shell(git add:+)"].map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Ask, allow.to_vec(), Vec::new()).confined(true);
+    let policy = Policy::new(Mode::Ask, allow.to_vec(), Vec::new()).with_confined(true);
     for line in [
         "git stash push -q && cat README.md",
         "git stash push; grep -r x src",
@@ -443,7 +443,7 @@ fn deny_rule_matches_expanded_names_in_any_order() {
         std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
     }
     let deny = vec!["shell(cat a B)".parse().unwrap()];
-    let policy = Policy::new(Mode::Ask, Vec::new(), deny).confined(true);
+    let policy = Policy::new(Mode::Ask, Vec::new(), deny).with_confined(true);
     for line in ["cat ?", "cat a B", "cat [aB]"] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -465,7 +465,7 @@ fn deny_rule_with_program_path_covers_bare_name() {
 #[test]
 fn public_variable_set_to_unknown_is_asked_about() {
     let bench = everyday_fixture();
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for line in [
         "TERM=$INTERNAL_URL; echo $TERM",
         "TERM=~root; echo \"$TERM\"",
@@ -488,7 +488,7 @@ fn link_to_project_program_is_project_program() {
     let search = format!("{}:/usr/bin:/bin", outside.path().display());
     bench.workspace = bench.workspace.with_search_path(search.as_ref());
     for confined in [true, false] {
-        let policy = Policy::default().confined(confined);
+        let policy = Policy::default().with_confined(confined);
         assert!(!is_allowed(&bench, &policy, "wc README.md"));
         assert!(is_allowed(&bench, &policy, "cat README.md"));
     }

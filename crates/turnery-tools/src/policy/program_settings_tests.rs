@@ -7,7 +7,7 @@ use super::{
 
 #[test]
 fn program_picked_by_version_file_is_asked_about() {
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     for (name, text, is_asked) in [
         (".nvmrc", "v20.1.0\n", false),
         (".nvmrc", "path:./node\n", true),
@@ -39,7 +39,7 @@ fn program_picked_by_version_file_is_asked_about() {
 /// A program may run another one because of its settings in the project.
 #[test]
 fn program_with_its_settings_in_the_project_is_asked_about() {
-    let policy = Policy::default().confined(true);
+    let policy = Policy::default().with_confined(true);
     let tools = ".tool-versions";
     for (line, name) in [
         ("awk '{print $1}' README.md", tools),

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Policy settings of a project.
 #[derive(Clone, Debug, Default)]
-pub struct Narrowing {
+pub struct ProjectPolicySettings {
     /// Requested mode.
     pub mode: Option<Mode>,
     /// Allow rules, which are ignored and reported.
@@ -50,7 +50,10 @@ impl fmt::Display for IgnoredProjectSetting {
 impl Policy {
     /// Returns this policy restricted by the project's settings, and the settings that were ignored.
     #[must_use]
-    pub fn with_project_settings(&self, project: Narrowing) -> (Self, Vec<IgnoredProjectSetting>) {
+    pub fn with_project_settings(
+        &self,
+        project: ProjectPolicySettings,
+    ) -> (Self, Vec<IgnoredProjectSetting>) {
         let mut policy = self.clone();
         let mut ignored = Vec::new();
         if let Some(requested) = project.mode {
@@ -66,7 +69,7 @@ impl Policy {
         }
         ignored.extend(project.allow.into_iter().map(IgnoredProjectSetting::Allow));
         for rule in project.deny {
-            policy.deny(rule);
+            policy.add_deny_rule(rule);
         }
         (policy, ignored)
     }
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn project_settings_can_only_narrow() {
         let user = Policy::new(Mode::Ask, vec![rule("shell(cargo test:*)")], vec![]);
-        let (policy, ignored) = user.with_project_settings(Narrowing {
+        let (policy, ignored) = user.with_project_settings(ProjectPolicySettings {
             mode: Some(Mode::Auto),
             allow: vec![rule("shell")],
             deny: vec![rule("read(**/.env)")],
@@ -105,9 +108,9 @@ mod tests {
     fn stricter_project_mode_is_applied() {
         let user = Policy::new(Mode::Auto, vec![], vec![]);
         for mode in [Mode::Plan, Mode::Ask, Mode::Edit, Mode::Auto] {
-            let (policy, ignored) = user.with_project_settings(Narrowing {
+            let (policy, ignored) = user.with_project_settings(ProjectPolicySettings {
                 mode: Some(mode),
-                ..Narrowing::default()
+                ..ProjectPolicySettings::default()
             });
             assert_eq!((policy.mode, ignored), (mode, vec![]));
         }

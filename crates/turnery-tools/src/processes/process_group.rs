@@ -51,7 +51,7 @@ impl ProcessGroup {
         let mut command = Command::new(program.program);
         command
             .args(program.args)
-            .current_dir(program.folder)
+            .current_dir(program.working_directory)
             .env_clear()
             .envs(program.environment)
             .stdin(stdio.stdin)
@@ -218,7 +218,7 @@ mod tests {
         let program = ProgramSpec {
             program: "sh".into(),
             args: vec!["-c".into(), line.into()],
-            folder: "/".into(),
+            working_directory: "/".into(),
             environment: std::env::vars_os().collect(),
             confinement: None,
         };

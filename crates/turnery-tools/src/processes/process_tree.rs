@@ -103,7 +103,7 @@ mod tests {
         let program = ProgramSpec {
             program: "env".into(),
             args: Vec::new(),
-            folder: "/".into(),
+            working_directory: "/".into(),
             environment: variables.into(),
             confinement: None,
         };

@@ -20,7 +20,7 @@ pub struct ProgramSpec {
     /// Arguments, in order, without the program's name.
     pub args: Vec<OsString>,
     /// Working directory.
-    pub folder: PathBuf,
+    pub working_directory: PathBuf,
     /// The whole environment; nothing is inherited. Empty and relative entries of `LD_LIBRARY_PATH` and
     /// similar variables are removed, so that no libraries are loaded from the working directory, which may
     /// be a project's.

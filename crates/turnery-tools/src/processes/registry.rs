@@ -52,7 +52,7 @@ pub(super) fn lock_registry() -> MutexGuard<'static, ProcessRegistry> {
 /// Kills all running programs and their descendants, and prevents further starts. Callable from any thread,
 /// without a runtime, even while the runtime's thread hangs. Supervised trees are killed by their supervisors
 /// within milliseconds after this returns, even if this process exits.
-pub fn end_all() {
+pub fn kill_all() {
     let mut registry = lock_registry();
     registry.is_closed = true;
     registry.running.values().for_each(KillTarget::kill);

@@ -155,7 +155,7 @@ impl SupervisedTree {
         start
             .arg0("turnery-supervisor")
             .arg(SUPERVISOR_ARGUMENT)
-            .arg(&program.folder)
+            .arg(&program.working_directory)
             .arg(&program.program)
             .args(&program.args)
             // The supervisor is not confined, so it must not load libraries from the program's folder or by a

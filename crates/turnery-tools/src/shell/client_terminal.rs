@@ -2,13 +2,13 @@
 
 use super::{
     environment,
-    exit_status::{Ending, Stopped},
+    exit_status::{Ending, StopOutcome},
     output_buffer,
     output_buffer::OutputBuffer,
     strip_ansi::AnsiStripper,
 };
 use crate::{
-    Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
+    Progress, TerminalCommandOutput, TerminalError, Terminals, ToolCx, grace,
     policy::{GitSettings, git::environment::git_variables},
 };
 use std::{path::Path, time::Duration};
@@ -73,28 +73,30 @@ pub(crate) async fn run(
     }
     // Without a terminal there was nothing to kill.
     let unconfirmed = match shown {
-        Some(_) => Stopped::Unconfirmed,
-        None => Stopped::TerminalNotOpened,
+        Some(_) => StopOutcome::Unconfirmed,
+        None => StopOutcome::TerminalNotOpened,
     };
     let mut envelope = match ran {
         Some(Ok(ran)) if timed_out => {
-            Ending::TimedOut(limit).envelope(output_text(ran), &Stopped::KilledByClient)
+            Ending::TimedOut(limit).envelope(output_text(ran), &StopOutcome::KilledByClient)
         }
         Some(Ok(ran)) if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(output_text(ran), &Stopped::KilledByClient)
+            Ending::Cancelled.envelope(output_text(ran), &StopOutcome::KilledByClient)
         }
-        Some(Ok(ran)) => to_command_exit(&ran).envelope(output_text(ran), &Stopped::KilledByClient),
+        Some(Ok(ran)) => {
+            to_command_exit(&ran).envelope(output_text(ran), &StopOutcome::KilledByClient)
+        }
         Some(Err(_)) | None if timed_out => {
             Ending::TimedOut(limit).envelope(String::new(), &unconfirmed)
         }
         Some(Err(_)) | None if cx.cancel.is_cancelled() => {
             Ending::Cancelled.envelope(String::new(), &unconfirmed)
         }
-        Some(Err(TerminalFault::Absent)) => return None,
-        Some(Err(TerminalFault::NotOpened(reason))) => {
+        Some(Err(TerminalError::Unsupported)) => return None,
+        Some(Err(TerminalError::NotOpened(reason))) => {
             execution_failure(format!("the client could not run this: {reason}"))
         }
-        Some(Err(TerminalFault::Lost(reason))) => execution_failure(format!(
+        Some(Err(TerminalError::UnknownOutcome(reason))) => execution_failure(format!(
             "the command was started in the client's terminal, but the client did not report how it ended ({reason}): \
              it may have completed, so check before you run it again"
         )),
@@ -122,7 +124,7 @@ async fn show_terminal(
         biased;
         () = cx.cancel.cancelled() => {}
         // An error means that progress is not displayed.
-        _ = cx.progress.send(Progress::Shows(detail)) => {}
+        _ = cx.progress.send(Progress::Detail(detail)) => {}
     }
     Some(terminal)
 }
@@ -131,7 +133,7 @@ fn execution_failure(message: String) -> ToolEnvelope {
     ToolEnvelope::failed(ToolErrorKind::ExecutionError, message)
 }
 
-fn to_command_exit(ran: &TerminalRun) -> Ending {
+fn to_command_exit(ran: &TerminalCommandOutput) -> Ending {
     match (ran.exit_code, &ran.signal) {
         (_, Some(signal)) => Ending::Killed(signal.clone()),
         (Some(code), None) => Ending::Exited(code),
@@ -141,7 +143,7 @@ fn to_command_exit(ran: &TerminalRun) -> Ending {
 
 /// Converts terminal output to plain text. Terminals use CRLF and colours, and a client may send more output
 /// than was requested.
-fn output_text(ran: TerminalRun) -> String {
+fn output_text(ran: TerminalCommandOutput) -> String {
     let mut kept = OutputBuffer::default();
     kept.push(AnsiStripper::strip(ran.output.as_bytes()).as_bytes());
     let text = kept.into_text();

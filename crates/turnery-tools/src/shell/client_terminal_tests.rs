@@ -1,7 +1,7 @@
 //! Tests of commands in client terminals, with a scripted client.
 
 use super::test_support::{ShellFixture, envelope_text, printed_output};
-use crate::{Progress, TerminalFault, TerminalRun, Terminals};
+use crate::{Progress, TerminalCommandOutput, TerminalError, Terminals};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{
@@ -15,7 +15,7 @@ use turnery_engine::{Artifact, ToolErrorKind};
 /// A client with terminals that run nothing.
 struct FakeTerminals {
     /// Response of the terminal, after the kill if `waits` is set.
-    result: Result<TerminalRun, TerminalFault>,
+    result: Result<TerminalCommandOutput, TerminalError>,
     waits: bool,
     /// Command lines received.
     commands: Mutex<Vec<String>>,
@@ -24,7 +24,7 @@ struct FakeTerminals {
 }
 
 impl FakeTerminals {
-    fn new(result: Result<TerminalRun, TerminalFault>, waits: bool) -> Arc<Self> {
+    fn new(result: Result<TerminalCommandOutput, TerminalError>, waits: bool) -> Arc<Self> {
         Arc::new(Self {
             result,
             waits,
@@ -43,13 +43,13 @@ impl Terminals for FakeTerminals {
         _output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
+    ) -> BoxFuture<'a, Result<TerminalCommandOutput, TerminalError>> {
         Box::pin(async move {
             self.commands.lock().unwrap().push(command.to_owned());
             *self.environment.lock().unwrap() = environment.to_vec();
             let is_opened = !matches!(
                 self.result,
-                Err(TerminalFault::Absent | TerminalFault::NotOpened(_))
+                Err(TerminalError::Unsupported | TerminalError::NotOpened(_))
             );
             if is_opened {
                 started.send("t1".to_owned()).await.unwrap();
@@ -62,8 +62,12 @@ impl Terminals for FakeTerminals {
     }
 }
 
-fn terminal_output(output: &str, exit_code: Option<i64>, signal: Option<&str>) -> TerminalRun {
-    TerminalRun {
+fn terminal_output(
+    output: &str,
+    exit_code: Option<i64>,
+    signal: Option<&str>,
+) -> TerminalCommandOutput {
+    TerminalCommandOutput {
         output: output.to_owned(),
         truncated: false,
         exit_code,
@@ -87,7 +91,7 @@ async fn terminal_is_shown_and_result_is_plain_text() {
     let (envelope, reports) = trial.run(json!({ "command": "echo \"a b\" | cat" })).await;
     assert_eq!(*client.commands.lock().unwrap(), ["echo \"a b\" | cat"]);
     assert_eq!(envelope_text(&envelope), "a\nb\nexit code: 0");
-    let [Progress::Shows(detail)] = reports.as_slice() else {
+    let [Progress::Detail(detail)] = reports.as_slice() else {
         panic!("{reports:?}");
     };
     assert_eq!(detail.artifacts, [terminal_artifact()]);
@@ -139,11 +143,11 @@ async fn nonzero_exits_and_errors_are_failures() {
             "ended without an exit code",
         ),
         (
-            Err(TerminalFault::NotOpened("no room".to_owned())),
+            Err(TerminalError::NotOpened("no room".to_owned())),
             "the client could not run this: no room",
         ),
         (
-            Err(TerminalFault::Lost("gone".to_owned())),
+            Err(TerminalError::UnknownOutcome("gone".to_owned())),
             "the command was started in the client's terminal, but the client did not report how it ended (gone): \
              it may have completed, so check before you run it again",
         ),
@@ -160,8 +164,10 @@ async fn nonzero_exits_and_errors_are_failures() {
 // proves: TERM-3
 #[tokio::test]
 async fn unsupported_terminals_fall_back_to_local_run() {
-    let trial =
-        ShellFixture::with_terminals(Some(FakeTerminals::new(Err(TerminalFault::Absent), false)));
+    let trial = ShellFixture::with_terminals(Some(FakeTerminals::new(
+        Err(TerminalError::Unsupported),
+        false,
+    )));
     let (envelope, _) = trial.run(json!({ "command": "echo here" })).await;
     assert_eq!(envelope_text(&envelope), "here\nexit code: 0");
     assert_eq!(envelope.artifacts, []);
@@ -169,7 +175,7 @@ async fn unsupported_terminals_fall_back_to_local_run() {
 
 #[tokio::test]
 async fn truncated_output_is_marked() {
-    let run = TerminalRun {
+    let run = TerminalCommandOutput {
         truncated: true,
         ..terminal_output("end\n", Some(0), None)
     };
@@ -197,14 +203,14 @@ async fn timeout_kills_command_and_keeps_output() {
 /// A kill is reported only if a terminal exists.
 #[tokio::test(start_paused = true)]
 async fn timeout_reports_unconfirmed_kill() {
-    let silent = |fault: fn(String) -> TerminalFault| Err(fault("silent".to_owned()));
+    let silent = |fault: fn(String) -> TerminalError| Err(fault("silent".to_owned()));
     for (result, expected) in [
         (
-            silent(TerminalFault::NotOpened),
+            silent(TerminalError::NotOpened),
             "timed out after 5 s: the client was asked for a terminal and has not answered;",
         ),
         (
-            silent(TerminalFault::Lost),
+            silent(TerminalError::UnknownOutcome),
             "timed out after 5 s: the client was told to kill the command in its terminal, but",
         ),
     ] {

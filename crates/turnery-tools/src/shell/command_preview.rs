@@ -1,22 +1,22 @@
 //! Shows a command to the user who is asked for permission.
 
-use crate::invisible_chars::{visible, visible_line};
+use crate::invisible_chars::{escape_invisible, escape_invisible_line};
 use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
 /// Returns what the title omits: further lines, and the folder if it differs from the session's.
 pub(crate) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
-    if visible_line(command.trim()) == command && folder.is_none() {
+    if escape_invisible_line(command.trim()) == command && folder.is_none() {
         return Vec::new();
     }
-    let text = visible(command);
+    let text = escape_invisible(command);
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
     }
     let place = folder.map(|folder| {
         let folder = folder.display().to_string();
-        format!("In {}:\n", visible_line(&folder))
+        format!("In {}:\n", escape_invisible_line(&folder))
     });
     let place = place.unwrap_or_default();
     vec![Artifact::Content(Content::text(format!(
@@ -28,7 +28,7 @@ pub(crate) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
 pub(crate) fn reason(reason: &str) -> Artifact {
     Artifact::Content(Content::text(format!(
         "Asked to run outside the sandbox, because: {}",
-        visible(reason.trim())
+        escape_invisible(reason.trim())
     )))
 }
 

@@ -144,7 +144,11 @@ pub(super) fn strip_project_code(environment: &mut EnvVars, workspace: &Workspac
 /// Removes the search folders that commands of a session in `roots` can write to, and relative ones, so that
 /// a program outside the sandbox runs nothing that a command left behind. Python does not load modules from
 /// its working directory.
-pub fn leave_out_written(environment: &mut EnvVars, roots: &[PathBuf], sandbox: &SandboxSettings) {
+pub fn strip_writable_paths(
+    environment: &mut EnvVars,
+    roots: &[PathBuf],
+    sandbox: &SandboxSettings,
+) {
     let confinement = sandbox.confinement(roots, &SandboxBaseline::default(), false);
     let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_through_links());
     strip_entries(environment, &|path, is_searched| {
@@ -383,7 +387,7 @@ mod tests {
                 continue;
             }
             let mut environment = EnvVars::from([("PATH".into(), path.clone().into())]);
-            leave_out_written(&mut environment, &roots, &sandbox);
+            strip_writable_paths(&mut environment, &roots, &sandbox);
             let left = environment.get(OsStr::new("PATH"));
             assert_eq!(left, Some(&OsString::from(expected)), "{mode:?}");
         }

@@ -32,7 +32,7 @@ impl From<ExitStatus> for Ending {
 
 /// Outcome of stopping a command and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum StopOutcome {
     /// The command ran locally.
     Local(StopReport),
     /// The command ran in a client terminal; the client was told to kill it and has confirmed its end.
@@ -43,7 +43,7 @@ pub(crate) enum Stopped {
     TerminalNotOpened,
 }
 
-impl Stopped {
+impl StopOutcome {
     fn describe(&self) -> String {
         match self {
             Self::Local(StopReport::Everything) => {
@@ -89,7 +89,7 @@ fn join_processes(processes: &[RunningProcess]) -> String {
 }
 
 impl Ending {
-    fn status_line(&self, stopped: &Stopped) -> String {
+    fn status_line(&self, stopped: &StopOutcome) -> String {
         match self {
             Self::Exited(code) => format!("exit code: {code}"),
             Self::Killed(signal) => format!("killed by signal: {signal}"),
@@ -107,7 +107,7 @@ impl Ending {
     ///
     /// An exit code other than 0 is a failure of the call although the text is the same, since clients show a
     /// failed call in red and a model reads the text either way.
-    pub(crate) fn envelope(&self, text: String, stopped: &Stopped) -> ToolEnvelope {
+    pub(crate) fn envelope(&self, text: String, stopped: &StopOutcome) -> ToolEnvelope {
         self.envelope_with(text, stopped, None)
     }
 
@@ -115,7 +115,7 @@ impl Ending {
     pub(crate) fn envelope_with(
         &self,
         mut text: String,
-        stopped: &Stopped,
+        stopped: &StopOutcome,
         hint: Option<String>,
     ) -> ToolEnvelope {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -162,7 +162,7 @@ impl Ending {
 mod tests {
     use super::*;
 
-    fn text(ending: &Ending, stopped: &Stopped) -> String {
+    fn text(ending: &Ending, stopped: &StopOutcome) -> String {
         let envelope = ending.envelope("out".to_owned(), stopped);
         match envelope.result {
             Ok(content) => content.iter().filter_map(|it| it.as_text()).collect(),
@@ -176,7 +176,7 @@ mod tests {
             pid,
             command: command.to_owned(),
         };
-        let remaining = Stopped::Local(StopReport::Remaining(vec![
+        let remaining = StopOutcome::Local(StopReport::Remaining(vec![
             process(41, "sudo sleep 9"),
             process(42, "dd"),
         ]));
@@ -194,13 +194,17 @@ mod tests {
 
     #[test]
     fn full_stop_is_reported_only_if_kernel_confirms() {
-        let everything = Stopped::Local(StopReport::Everything);
+        let everything = StopOutcome::Local(StopReport::Everything);
         assert_eq!(
             text(&Ending::Cancelled, &everything),
             "out\ncancelled: the command and all that it started were stopped"
         );
-        let searched = Stopped::Local(StopReport::GroupAndTagged);
-        for stopped in [searched, Stopped::KilledByClient, Stopped::Unconfirmed] {
+        let searched = StopOutcome::Local(StopReport::GroupAndTagged);
+        for stopped in [
+            searched,
+            StopOutcome::KilledByClient,
+            StopOutcome::Unconfirmed,
+        ] {
             let text = text(&Ending::Cancelled, &stopped);
             assert!(!text.contains("all that it started"), "{text}");
         }

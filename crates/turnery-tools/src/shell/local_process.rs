@@ -2,7 +2,7 @@
 
 use super::{
     environment,
-    exit_status::{Ending, Stopped},
+    exit_status::{Ending, StopOutcome},
     live_output::LiveOutput,
     output_buffer::OutputBuffer,
 };
@@ -28,7 +28,7 @@ const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// Environment and restrictions of a command.
 #[derive(Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ProcessSettings<'a> {
     /// Variables hidden from the command.
     pub(crate) hidden: &'a [String],
     /// Variables passed even if they match `hidden`.
@@ -50,9 +50,9 @@ pub(crate) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,
-    surroundings: Surroundings<'_>,
+    surroundings: ProcessSettings<'_>,
     cx: &ToolCx,
-) -> io::Result<(Ending, Stopped, String)> {
+) -> io::Result<(Ending, StopOutcome, String)> {
     let mut environment = build_environment(surroundings, cwd, &cx.workspace);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
@@ -91,7 +91,7 @@ pub(crate) async fn run(
                 break;
             }
             permit = cx.progress.reserve(), if stream.has_text() => match permit {
-                Ok(permit) => permit.send(Progress::Printed(stream.take_text())),
+                Ok(permit) => permit.send(Progress::Output(stream.take_text())),
                 Err(_) => stream.close(),
             },
             // A command that is shutting down is not blocked by a client that stopped reading.
@@ -119,11 +119,15 @@ pub(crate) async fn run(
             biased;
             () = cx.cancel.cancelled() => {}
             // An error means that progress is not displayed.
-            _ = cx.progress.send(Progress::Printed(stream.take_text())) => {}
+            _ = cx.progress.send(Progress::Output(stream.take_text())) => {}
         }
     }
     let ending = stopped.unwrap_or_else(|| finished.status.map_or(Ending::Unknown, Ending::from));
-    Ok((ending, Stopped::Local(finished.stopped), kept.into_text()))
+    Ok((
+        ending,
+        StopOutcome::Local(finished.stopped),
+        kept.into_text(),
+    ))
 }
 
 /// Creates a folder for the temporary files of a command that needs one. Removed on drop.
@@ -147,7 +151,7 @@ fn add_scratch(
 type CommandEnv = BTreeMap<OsString, OsString>;
 
 /// Returns the environment of a command that starts in `cwd`.
-fn build_environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> CommandEnv {
+fn build_environment(around: ProcessSettings<'_>, cwd: &Path, workspace: &Workspace) -> CommandEnv {
     let mut environment = environment::inherited_env_with(around.hidden, around.passed);
     let usual = environment::DEFAULT_VARIABLES.iter();
     environment.extend(usual.map(|(name, value)| (name.into(), value.into())));
@@ -187,7 +191,7 @@ async fn start_with(
     let program = ProgramSpec {
         program: shell.into(),
         args: vec!["-c".into(), line.into()],
-        folder: cwd.to_owned(),
+        working_directory: cwd.to_owned(),
         environment,
         confinement: confinement.cloned(),
     };

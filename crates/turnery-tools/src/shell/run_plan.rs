@@ -2,7 +2,7 @@
 
 use super::exit_status::Ending;
 use crate::{
-    Confinement, LineLimits, Workspace,
+    CommandLineLimits, Confinement, Workspace,
     policy::{GitSettings, needs_hardened_git, only_reads},
 };
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(crate) fn plan(
     line: &str,
     cwd: &Path,
     outside: Option<&str>,
-    limits: LineLimits,
+    limits: CommandLineLimits,
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
@@ -61,7 +61,7 @@ pub(crate) fn plan(
         return RunPlan {
             confinement: None,
             may_use_terminals: true,
-            runs_readers: limits.runs_readers,
+            runs_readers: limits.commands_only_read,
             git,
         };
     }
@@ -73,7 +73,7 @@ pub(crate) fn plan(
             only_reads,
         ),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
-        runs_readers: only_reads || limits.runs_readers,
+        runs_readers: only_reads || limits.commands_only_read,
         git,
     }
 }

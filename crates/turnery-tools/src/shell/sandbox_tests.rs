@@ -2,7 +2,7 @@
 
 use super::test_support::{ShellFixture, envelope_text};
 use crate::{
-    Access, GitSettings, Judgement, LineLimits, Mode, Policy, SandboxMode, SandboxSettings,
+    Access, CommandLineLimits, GitSettings, Judgement, Mode, Policy, SandboxMode, SandboxSettings,
     SandboxSupport, Tool, Workspace,
 };
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn settings(mode: SandboxMode) -> SandboxSettings {
 /// Creates a shell with this sandbox mode.
 fn sandboxed_shell(mode: SandboxMode) -> ShellFixture {
     let mut trial = ShellFixture::new();
-    let workspace = Workspace::clone(&trial.cx.workspace).confined(settings(mode));
+    let workspace = Workspace::clone(&trial.cx.workspace).with_sandbox(settings(mode));
     trial.cx.workspace = Arc::new(workspace);
     trial
 }
@@ -82,7 +82,7 @@ async fn refused_key_socket_and_signal_suggest_outside_sandbox() {
                 ..settings(mode)
             };
             let mut trial = ShellFixture::new();
-            let workspace = Workspace::clone(&trial.cx.workspace).confined(settings);
+            let workspace = Workspace::clone(&trial.cx.workspace).with_sandbox(settings);
             trial.cx.workspace = Arc::new(workspace);
             // A line that only read would be confined more.
             let command = format!("touch a && {line}");
@@ -115,7 +115,7 @@ async fn confined_command_has_temporary_folder() {
         (in_temporary, true),
     ] {
         let mut trial = ShellFixture::new();
-        let workspace = Workspace::clone(&trial.cx.workspace).confined(settings.clone());
+        let workspace = Workspace::clone(&trial.cx.workspace).with_sandbox(settings.clone());
         let has_own = has_own && workspace.sandbox().is_active();
         trial.cx.workspace = Arc::new(workspace);
         let (envelope, _) = trial.run(json!({ "command": line })).await;
@@ -149,7 +149,7 @@ async fn read_only_command_gets_read_only_confinement() {
             line,
             workspace.cwd(),
             None,
-            LineLimits::default(),
+            CommandLineLimits::default(),
             &workspace,
         )
     };
@@ -161,18 +161,18 @@ async fn read_only_command_gets_read_only_confinement() {
     assert_eq!(writes("ls"), Some(false));
     assert_eq!(writes("touch a"), Some(true));
     assert!(!plan("ls").may_use_terminals && plan("touch a").may_use_terminals);
-    let off = Workspace::clone(&workspace).confined(settings(SandboxMode::Off));
-    let plan = super::run_plan::plan("ls", off.cwd(), None, LineLimits::default(), &off);
+    let off = Workspace::clone(&workspace).with_sandbox(settings(SandboxMode::Off));
+    let plan = super::run_plan::plan("ls", off.cwd(), None, CommandLineLimits::default(), &off);
     assert!(plan.confinement.is_none() && plan.may_use_terminals);
 }
 
 /// Returns the limits of a line that is allowed to run without permission.
-fn allowed_limits(mode: Mode, line: &str, workspace: &Workspace) -> LineLimits {
+fn allowed_limits(mode: Mode, line: &str, workspace: &Workspace) -> CommandLineLimits {
     let access = Access::Run {
         command: line.to_owned(),
         cwd: workspace.cwd().to_owned(),
     };
-    let policy = Policy::new(mode, vec![], vec![]).confined(workspace.sandbox().is_active());
+    let policy = Policy::new(mode, vec![], vec![]).with_confined(workspace.sandbox().is_active());
     let (judgement, limits) = policy.judge_with_limits("shell", &access, workspace);
     assert_eq!(judgement, Judgement::Allow, "{line}");
     limits
@@ -265,7 +265,7 @@ async fn leaving_sandbox_always_asks() {
         let judged = policy.judge("shell", &access, &workspace);
         assert_eq!(judged, Judgement::Ask { always: None }, "{mode}");
         let mut policy = Policy::new(mode, vec![], vec![]);
-        policy.allow("shell".parse().expect("a rule"));
+        policy.add_allow_rule("shell".parse().expect("a rule"));
         let judged = policy.judge("shell", &access, &workspace);
         assert_eq!(judged, Judgement::Ask { always: None }, "{mode}");
     }
@@ -312,7 +312,7 @@ async fn outer_repository_stays_closed_after_inner_moves() {
             std::fs::write(dot_git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         }
         let workspace = Workspace::local(root.clone()).unwrap();
-        let workspace = Arc::new(workspace.confined(settings(SandboxMode::Workspace)));
+        let workspace = Arc::new(workspace.with_sandbox(settings(SandboxMode::Workspace)));
         for command in [
             "echo x > ../.git/first",
             "mv .git moved",

@@ -16,7 +16,7 @@ const STOPPED_MESSAGE: &str = "the command and its process group were stopped; a
                        cleared its environment may still run";
 
 fn is_ready(report: &Progress) -> bool {
-    matches!(report, Progress::Printed(text) if text.contains("ready"))
+    matches!(report, Progress::Output(text) if text.contains("ready"))
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn cancel_works_while_client_reads_nothing() {
         Some(report) = trial.progress.recv() => report,
         _ = &mut running => panic!("it ended by itself"),
     };
-    assert!(matches!(first, Progress::Printed(_)));
+    assert!(matches!(first, Progress::Output(_)));
     // Nobody receives from here on, so the bounded channel fills and then the pipe.
     while trial.progress.len() < trial.progress.max_capacity() {
         tokio::select! {

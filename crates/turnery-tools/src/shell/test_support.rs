@@ -1,7 +1,7 @@
 //! Test support: a folder with a shell, and a search for running processes.
 
 use crate::tools::Shell;
-use crate::{Hidden, LocalFiles, Origin, Progress, Terminals, Tool, ToolCx, Workspace};
+use crate::{HiddenFiles, LocalFiles, Origin, Progress, Terminals, Tool, ToolCx, Workspace};
 use serde_json::Value;
 use std::{
     path::Path,
@@ -39,8 +39,8 @@ impl ShellFixture {
                 call_id: CallId::from("c1"),
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
-                hidden: Hidden::default(),
-                line_limits: crate::LineLimits::default(),
+                hidden: HiddenFiles::default(),
+                line_limits: crate::CommandLineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: crate::TraceContext::default(),
@@ -96,10 +96,11 @@ pub(super) fn envelope_text(envelope: &ToolEnvelope) -> String {
 /// Returns all output reported while the call ran.
 pub(super) fn printed_output(reports: &[Progress]) -> String {
     let text = |report: &Progress| match report {
-        Progress::Printed(text) => text.clone(),
-        Progress::Shows(_) | Progress::Planned(_) | Progress::Says(_) | Progress::Spent(_) => {
-            String::new()
-        }
+        Progress::Output(text) => text.clone(),
+        Progress::Detail(_)
+        | Progress::Plan(_)
+        | Progress::Message(_)
+        | Progress::ChildUsage(_) => String::new(),
     };
     reports.iter().map(text).collect()
 }

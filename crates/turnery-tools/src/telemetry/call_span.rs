@@ -1,6 +1,6 @@
 //! Reports the start and the end of one call to subscribers.
 
-use super::{EventMetadata, Measurements, Stage, ToolTelemetry, sanitise};
+use super::{CallStage, EventMetadata, Measurements, ToolTelemetry, sanitise};
 use crate::origin::Origin;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,7 +26,7 @@ impl<'a> CallSpan<'a> {
         let started = Measurements::Began {
             system_time: nanoseconds(now.unwrap_or_default()),
         };
-        telemetry.emit(Stage::Start, started, || {
+        telemetry.emit(CallStage::Start, started, || {
             metadata([
                 ("tool_name", json!(call.name)),
                 ("params", sanitise(&parse_params(&call.args))),
@@ -49,17 +49,17 @@ impl<'a> CallSpan<'a> {
         self.is_end_emitted = true;
         match &envelope.result {
             Err(failure) if failure.kind == ToolErrorKind::Timeout => {
-                self.emit_end(Stage::Exception, "reason", || {
+                self.emit_end(CallStage::Exception, "reason", || {
                     outcome_value(self.call, envelope)
                 });
             }
-            Ok(_) | Err(_) => {
-                self.emit_end(Stage::Stop, "result", || outcome_value(self.call, envelope))
-            }
+            Ok(_) | Err(_) => self.emit_end(CallStage::Stop, "result", || {
+                outcome_value(self.call, envelope)
+            }),
         }
     }
 
-    fn emit_end(&self, stage: Stage, what: &'static str, outcome: impl FnOnce() -> Value) {
+    fn emit_end(&self, stage: CallStage, what: &'static str, outcome: impl FnOnce() -> Value) {
         let duration = self.started.elapsed();
         let ended = Measurements::Ended {
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -82,7 +82,7 @@ impl Drop for CallSpan<'_> {
     fn drop(&mut self) {
         if !self.is_end_emitted {
             let cut = || json!({"error": {"type": "cancelled", "message": "it was cut short"}});
-            self.emit_end(Stage::Stop, "result", cut);
+            self.emit_end(CallStage::Stop, "result", cut);
         }
     }
 }

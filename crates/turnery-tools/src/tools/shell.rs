@@ -220,7 +220,7 @@ impl TypedTool for Shell {
                 return Ok(envelope);
             }
         }
-        let surroundings = local_process::Surroundings {
+        let surroundings = local_process::ProcessSettings {
             hidden: &self.hidden_env,
             passed: &self.passed_env,
             confinement: plan.confinement.as_ref(),

@@ -79,7 +79,7 @@ impl TypedTool for UpdatePlan {
             .count();
         let told = format!("Plan updated: {done} of {} done", entries.len());
         // The call succeeds even if progress is not displayed.
-        let _ = cx.progress.send(Progress::Planned(entries)).await;
+        let _ = cx.progress.send(Progress::Plan(entries)).await;
         Ok(ToolEnvelope::text(told))
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves links one component at a time, so that a path whose end does not exist yet is resolved as far as
 //! it exists.
 
-use super::PathRefused;
+use super::PathError;
 use std::{
     collections::VecDeque,
     ffi::OsString,
@@ -13,8 +13,8 @@ use std::{
 const MAX_LINKS: usize = 40;
 
 /// Resolves the links of a root. Fails unless it is an absolute, readable folder.
-pub(super) fn resolve_root(path: &Path) -> Result<PathBuf, PathRefused> {
-    let refused = |reason: String| PathRefused {
+pub(super) fn resolve_root(path: &Path) -> Result<PathBuf, PathError> {
+    let refused = |reason: String| PathError {
         path: path.display().to_string(),
         reason,
     };
@@ -35,13 +35,13 @@ pub(super) fn resolve_root(path: &Path) -> Result<PathBuf, PathRefused> {
 /// Resolves `path` from `base`, which is resolved already. Components that cannot be examined are kept as
 /// written; opening the path later reports why. Links in `/proc` are not followed, since they lead elsewhere
 /// for another process.
-pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
-    let refused = |reason: &str| PathRefused {
+pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathError> {
+    let refused = |reason: &str| PathError {
         path: path.to_owned(),
         reason: reason.to_owned(),
     };
     if path.is_empty() {
-        return Err(PathRefused {
+        return Err(PathError {
             path: "the path".to_owned(),
             reason: "is empty".to_owned(),
         });

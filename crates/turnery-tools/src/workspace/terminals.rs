@@ -18,26 +18,26 @@ pub trait Terminals: Send + Sync {
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>>;
+    ) -> BoxFuture<'a, Result<TerminalCommandOutput, TerminalError>>;
 }
 
 /// Error of running a command in a client terminal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TerminalFault {
+pub enum TerminalError {
     /// The client has no terminals, despite its capabilities. The command did not run.
     #[error("the client has no terminals")]
-    Absent,
+    Unsupported,
     /// No terminal could be opened. The command did not run.
     #[error("{0}")]
     NotOpened(String),
     /// The command was started, but its result is unknown.
     #[error("{0}")]
-    Lost(String),
+    UnknownOutcome(String),
 }
 
 /// Result of a command in a client terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TerminalRun {
+pub struct TerminalCommandOutput {
     /// Output of the command, possibly only its end.
     pub output: String,
     /// The beginning of the output is missing.

@@ -4,14 +4,14 @@ use super::{empty_scope, failure_kind, multiply, toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{Content, ToolError, ToolErrorKind};
-use turnery_tools::{Action, Options, Toolbox, execute, execute_tool};
+use turnery_tools::{ExecuteOptions, FunctionTool, Toolbox, execute, execute_tool};
 
 // proves: JIDO-36, JIDO-37, JIDO-41
 #[tokio::test]
 async fn tool_runs_by_name() {
-    let options = Options {
+    let options = ExecuteOptions {
         tools: Some(toolbox(vec![multiply()])),
-        ..Options::default()
+        ..ExecuteOptions::default()
     };
     let done = execute(
         "multiply",
@@ -28,7 +28,7 @@ async fn tool_runs_by_name() {
 // proves: JIDO-38
 #[tokio::test]
 async fn tool_runs_by_reference() {
-    let other = Action::new("multiply", "", async |_: Value, _| {
+    let other = FunctionTool::new("multiply", "", async |_: Value, _| {
         Ok::<Value, ToolError>(json!("the wrong one"))
     });
     let scope = empty_scope().with_tools(toolbox(vec![other]));
@@ -36,7 +36,7 @@ async fn tool_runs_by_reference() {
         Arc::new(multiply()),
         json!({"a": 6, "b": 7}),
         &scope,
-        &Options::default(),
+        &ExecuteOptions::default(),
     )
     .await;
     assert_eq!(done.value, Some(json!({"product": 42})));
@@ -52,7 +52,7 @@ async fn arguments_are_normalised_by_name_and_by_reference() {
         json!("{\"a\": 6, \"b\": \"7\"}"),
         json!({"a": 6.0, "b": 7}),
     ] {
-        let options = Options::default();
+        let options = ExecuteOptions::default();
         let by_name = execute("multiply", args.clone(), &scope, &options).await;
         assert_eq!(by_name.value, Some(json!({"product": 42})), "{args}");
         let tool = Arc::new(multiply());
@@ -66,11 +66,11 @@ async fn arguments_are_normalised_by_name_and_by_reference() {
 async fn invalid_arguments_are_validation_failure() {
     let scope = empty_scope().with_tools(multiply().into());
     for args in [json!({"a": 6}), json!("{oops"), json!([6, 7])] {
-        let done = execute("multiply", args, &scope, &Options::default()).await;
+        let done = execute("multiply", args, &scope, &ExecuteOptions::default()).await;
         assert_eq!(failure_kind(&done), ToolErrorKind::Validation);
         assert!(done.effects.is_empty());
     }
-    let nameless = execute("", json!({}), &scope, &Options::default()).await;
+    let nameless = execute("", json!({}), &scope, &ExecuteOptions::default()).await;
     assert_eq!(failure_kind(&nameless), ToolErrorKind::Validation);
 }
 
@@ -79,7 +79,7 @@ async fn invalid_arguments_are_validation_failure() {
 async fn unknown_or_miscased_name_is_not_found() {
     let scope = empty_scope().with_tools(multiply().into());
     for name in ["divide", "Multiply"] {
-        let done = execute(name, json!({}), &scope, &Options::default()).await;
+        let done = execute(name, json!({}), &scope, &ExecuteOptions::default()).await;
         assert_eq!(failure_kind(&done), ToolErrorKind::NotFound);
         let failure = done.result.expect_err("a failure");
         assert_eq!(
@@ -98,7 +98,7 @@ async fn unknown_or_miscased_name_is_not_found() {
 fn toolbox_is_built_from_tool_or_list() {
     let one = Toolbox::from(multiply());
     assert_eq!(one.names().collect::<Vec<_>>(), ["multiply"]);
-    let add = Action::new("add", "", async |_: Value, _| {
+    let add = FunctionTool::new("add", "", async |_: Value, _| {
         Ok::<Value, ToolError>(Value::Null)
     });
     let two = toolbox(vec![multiply(), add]);
@@ -108,7 +108,7 @@ fn toolbox_is_built_from_tool_or_list() {
 
 /// Returns a toolbox whose only tool reports where the toolbox comes from.
 fn toolbox_from(place: &'static str) -> Toolbox {
-    Action::new("where", "", move |_: Value, _| async move {
+    FunctionTool::new("where", "", move |_: Value, _| async move {
         Ok::<Value, ToolError>(json!(place))
     })
     .into()
@@ -118,7 +118,7 @@ fn toolbox_from(place: &'static str) -> Toolbox {
 #[tokio::test]
 async fn toolbox_selection_follows_precedence() {
     let mut scope = empty_scope();
-    let mut options = Options::default();
+    let mut options = ExecuteOptions::default();
     let nowhere = execute("where", json!({}), &scope, &options).await;
     assert_eq!(failure_kind(&nowhere), ToolErrorKind::NotFound);
     scope.agent_tools = Some(toolbox_from("agent"));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{ToolEnvelope, ToolError, ToolErrorKind};
 use turnery_tools::{
-    Action, EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, Options, Toolbox,
-    execute, execute_tool, run_tools,
+    EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, ExecuteOptions, FunctionTool,
+    Toolbox, execute, execute_tool, run_tools,
 };
 
 fn emit(kind: &str) -> Value {
@@ -25,8 +25,8 @@ fn all_effects() -> Vec<Value> {
 }
 
 /// Returns a tool with all kinds of effects, which fails if `fails` is true.
-fn tool_with_effects(fails: bool) -> Action {
-    Action::new("busy", "", move |_: Value, _| async move {
+fn tool_with_effects(fails: bool) -> FunctionTool {
+    FunctionTool::new("busy", "", move |_: Value, _| async move {
         let envelope = match fails {
             true => ToolEnvelope::from(ToolError {
                 kind: ToolErrorKind::ExecutionError,
@@ -50,7 +50,7 @@ fn effect_kinds(effects: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn without_a_policy_all_effects_pass() {
     let scope = empty_scope().with_tools(tool_with_effects(false).into());
-    let done = execute("busy", json!({}), &scope, &Options::default()).await;
+    let done = execute("busy", json!({}), &scope, &ExecuteOptions::default()).await;
     assert_eq!(done.effects, all_effects());
 }
 
@@ -59,7 +59,7 @@ async fn without_a_policy_all_effects_pass() {
 async fn scope_policy_applies_to_every_entry_point() {
     let mut scope = empty_scope().with_tools(tool_with_effects(false).into());
     scope.effect_policy = Some(EffectPolicy::default());
-    let options = Options::default();
+    let options = ExecuteOptions::default();
     let by_name = execute("busy", json!({}), &scope, &options).await;
     let kept = ["emit", "schedule", "set_state"];
     assert_eq!(effect_kinds(&by_name.effects), kept);
@@ -75,12 +75,13 @@ async fn scope_policy_applies_to_every_entry_point() {
 
 #[tokio::test]
 async fn toolbox_policy_applies_too() {
-    let tools = Toolbox::from(tool_with_effects(false)).narrowed(EffectPolicy::allow_list([
-        EffectKind::Emit,
-        EffectKind::Spawn,
-    ]));
+    let tools =
+        Toolbox::from(tool_with_effects(false)).with_effect_policy(EffectPolicy::allow_list([
+            EffectKind::Emit,
+            EffectKind::Spawn,
+        ]));
     let mut scope = empty_scope().with_tools(tools);
-    let options = Options::default();
+    let options = ExecuteOptions::default();
     let done = execute("busy", json!({}), &scope, &options).await;
     assert_eq!(effect_kinds(&done.effects), ["emit", "spawn"]);
     scope.effect_policy = Some(EffectPolicy::default());

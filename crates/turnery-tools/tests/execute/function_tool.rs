@@ -4,7 +4,7 @@ use super::{empty_scope, multiply};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Content, ToolEnvelope, ToolError, ToolErrorKind};
-use turnery_tools::{Access, Action, Options, Tool, execute_tool};
+use turnery_tools::{Access, ExecuteOptions, FunctionTool, Tool, execute_tool};
 
 // proves: JIDO-6
 #[tokio::test]
@@ -16,7 +16,13 @@ async fn function_tool_has_name_schema_and_result() {
     assert_eq!(schema["properties"]["a"]["type"], "integer");
     assert_eq!(schema["required"], json!(["a", "b"]));
     let args = json!({"a": 6, "b": 7});
-    let done = execute_tool(Arc::new(tool), args, &empty_scope(), &Options::default()).await;
+    let done = execute_tool(
+        Arc::new(tool),
+        args,
+        &empty_scope(),
+        &ExecuteOptions::default(),
+    )
+    .await;
     assert_eq!(done.value, Some(json!({"product": 42})));
 }
 
@@ -28,12 +34,12 @@ fn failure() -> ToolError {
     }
 }
 
-async fn run(tool: Action) -> ToolEnvelope {
+async fn run(tool: FunctionTool) -> ToolEnvelope {
     execute_tool(
         Arc::new(tool),
         json!({}),
         &empty_scope(),
-        &Options::default(),
+        &ExecuteOptions::default(),
     )
     .await
 }
@@ -41,14 +47,14 @@ async fn run(tool: Action) -> ToolEnvelope {
 // proves: JIDO-43, JIDO-76
 #[tokio::test]
 async fn all_return_forms_become_envelopes() {
-    let pair = run(Action::new("t", "", async |_: Value, _| {
+    let pair = run(FunctionTool::new("t", "", async |_: Value, _| {
         Err::<Value, _>(failure())
     }));
     let pair = pair.await;
     assert_eq!((pair.result, pair.effects), (Err(failure()), Vec::new()));
     let effect = json!({"kind": "emit", "type": "done"});
     let given = vec![effect.clone()];
-    let triple = run(Action::new("t", "", move |_: Value, _| {
+    let triple = run(FunctionTool::new("t", "", move |_: Value, _| {
         let given = given.clone();
         async move { (Err::<Value, _>(failure()), given) }
     }));
@@ -57,7 +63,7 @@ async fn all_return_forms_become_envelopes() {
         (triple.result, triple.effects),
         (Err(failure()), vec![effect])
     );
-    let whole = run(Action::new("t", "", async |_: Value, _| {
+    let whole = run(FunctionTool::new("t", "", async |_: Value, _| {
         ToolEnvelope::text("as it is")
     }));
     let whole = whole.await;
@@ -66,7 +72,7 @@ async fn all_return_forms_become_envelopes() {
 
 #[tokio::test]
 async fn panic_before_first_poll_is_a_failure() {
-    let broken = Action::new("t", "", |_: Value, _| {
+    let broken = FunctionTool::new("t", "", |_: Value, _| {
         assert!(std::env::args().count() == 0, "of its own");
         std::future::ready(ToolEnvelope::text(""))
     });
@@ -83,8 +89,8 @@ async fn function_tool_needs_no_permission_and_sets_timeout() {
         call_id: "c".into(),
         origin: turnery_tools::Origin::default(),
         workspace: empty_scope().workspace,
-        hidden: turnery_tools::Hidden::default(),
-        line_limits: turnery_tools::LineLimits::default(),
+        hidden: turnery_tools::HiddenFiles::default(),
+        line_limits: turnery_tools::CommandLineLimits::default(),
         progress: tokio::sync::mpsc::channel(1).0,
         cancel: tokio_util::sync::CancellationToken::new(),
         trace: turnery_tools::TraceContext::default(),

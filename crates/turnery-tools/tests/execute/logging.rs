@@ -11,7 +11,7 @@ use tracing::{
     field::{Field, Visit},
     span,
 };
-use turnery_tools::{Options, execute};
+use turnery_tools::{ExecuteOptions, execute};
 
 /// Collects log events as `level target field=value ...`.
 #[derive(Clone, Default)]
@@ -54,7 +54,7 @@ async fn calls_are_logged_at_debug_level_without_secrets() {
     let guard = tracing::subscriber::set_default(kept.clone());
     let scope = empty_scope().with_tools(multiply().into());
     let args = json!({"a": 6, "b": 7, "password": "sk-1"});
-    execute("multiply", args, &scope, &Options::default()).await;
+    execute("multiply", args, &scope, &ExecuteOptions::default()).await;
     drop(guard);
     let lines = kept.0.lock().expect("a log").clone();
     assert_eq!(lines.len(), 2);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use turnery_engine::{
     Content, ModelStop, Response, ToolCall, ToolEnvelope, ToolError, ToolErrorKind,
 };
-use turnery_tools::{Action, Scope, Tool, Toolbox, Workspace};
+use turnery_tools::{ExecuteScope, FunctionTool, Tool, Toolbox, Workspace};
 
 #[derive(Deserialize, JsonSchema)]
 struct Factors {
@@ -25,20 +25,20 @@ struct Factors {
 }
 
 /// Multiplies two numbers.
-fn multiply() -> Action {
-    Action::new("multiply", "Multiplies.", async |Factors { a, b }, _| {
+fn multiply() -> FunctionTool {
+    FunctionTool::new("multiply", "Multiplies.", async |Factors { a, b }, _| {
         Ok::<Value, ToolError>(json!({"product": a * b}))
     })
 }
 
 /// Returns a scope for tools that access no files: its folder is already deleted.
-fn empty_scope() -> Scope {
+fn empty_scope() -> ExecuteScope {
     let folder = tempfile::tempdir().expect("a folder");
     let workspace = Workspace::local(folder.path().to_owned()).expect("a folder");
-    Scope::new(Arc::new(workspace))
+    ExecuteScope::new(Arc::new(workspace))
 }
 
-fn toolbox(tools: Vec<Action>) -> Toolbox {
+fn toolbox(tools: Vec<FunctionTool>) -> Toolbox {
     let tools = tools
         .into_iter()
         .map(|tool| Arc::new(tool) as Arc<dyn Tool>);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 use turnery_engine::{Content, Message, ModelStop, Response, ToolError, ToolErrorKind};
-use turnery_tools::{Action, Options, Scope, run_tools};
+use turnery_tools::{ExecuteOptions, ExecuteScope, FunctionTool, run_tools};
 
 fn two_products() -> Response {
     response_with_calls(&[
@@ -20,7 +20,7 @@ fn two_products() -> Response {
 #[tokio::test]
 async fn every_call_gets_a_result() {
     let scope = empty_scope().with_tools(multiply().into());
-    let executed = run_tools(&two_products(), &scope, &Options::default()).await;
+    let executed = run_tools(&two_products(), &scope, &ExecuteOptions::default()).await;
     let told: Vec<_> = executed
         .tool_results
         .iter()
@@ -42,7 +42,7 @@ async fn every_call_gets_a_result() {
 async fn given_response_is_not_modified() {
     let scope = empty_scope().with_tools(multiply().into());
     let response = two_products();
-    let executed = run_tools(&response, &scope, &Options::default()).await;
+    let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
     assert_eq!(response, two_products());
     assert_eq!(executed.with_tool_results(Vec::new()), response);
 }
@@ -56,15 +56,15 @@ async fn response_without_calls_is_returned_unchanged() {
             stop,
             ..response_with_calls(&[])
         };
-        let same = run_tools(&response, &empty_scope(), &Options::default()).await;
+        let same = run_tools(&response, &empty_scope(), &ExecuteOptions::default()).await;
         assert_eq!(same, response);
     }
 }
 
 /// Returns a tool that takes `takes` milliseconds and records its start and end.
-fn slow_tool(name: &'static str, takes: u64, log: &Arc<Mutex<Vec<String>>>) -> Action {
+fn slow_tool(name: &'static str, takes: u64, log: &Arc<Mutex<Vec<String>>>) -> FunctionTool {
     let log = Arc::clone(log);
-    Action::new(name, "", move |_: Value, _| {
+    FunctionTool::new(name, "", move |_: Value, _| {
         let log = Arc::clone(&log);
         async move {
             log.lock().expect("a log").push(format!("{name} began"));
@@ -85,7 +85,7 @@ async fn calls_run_sequentially_in_order() {
     ]);
     let response = response_with_calls(&[("c1", "slow", json!({})), ("c2", "quick", json!({}))]);
     let scope = empty_scope().with_tools(tools);
-    let executed = run_tools(&response, &scope, &Options::default()).await;
+    let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
     assert_eq!(
         *log.lock().expect("a log"),
         ["slow began", "slow ended", "quick began", "quick ended"]
@@ -106,7 +106,7 @@ async fn unknown_tool_gets_a_failed_result() {
         ("c1", "divide", json!({})),
         ("c2", "multiply", json!({"a": 1, "b": 1})),
     ]);
-    let executed = run_tools(&response, &scope, &Options::default()).await;
+    let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
     let [unknown, known] = &executed.tool_results[..] else {
         panic!("two results");
     };
@@ -122,7 +122,7 @@ async fn unknown_tool_gets_a_failed_result() {
 #[tokio::test]
 async fn executed_response_makes_valid_history() {
     let scope = empty_scope().with_tools(multiply().into());
-    let executed = run_tools(&two_products(), &scope, &Options::default()).await;
+    let executed = run_tools(&two_products(), &scope, &ExecuteOptions::default()).await;
     let mut history = vec![Message::User {
         content: vec![Content::text("What is 6 * 7, and 2 * 3?")],
     }];
@@ -155,18 +155,18 @@ async fn executed_response_makes_valid_history() {
 async fn calls_after_cancel_get_cancelled_results() {
     let scope = empty_scope();
     let cancel = scope.cancel.clone();
-    let stop = Action::new("stop", "", move |_: Value, _| {
+    let stop = FunctionTool::new("stop", "", move |_: Value, _| {
         cancel.cancel();
         async { Ok::<Value, ToolError>(json!("stopped")) }
     });
     let log = Arc::default();
     let tools = toolbox(vec![stop, slow_tool("slow", 1, &log)]);
-    let scope = Scope {
+    let scope = ExecuteScope {
         tools: Some(tools),
         ..scope
     };
     let response = response_with_calls(&[("c1", "stop", json!({})), ("c2", "slow", json!({}))]);
-    let executed = run_tools(&response, &scope, &Options::default()).await;
+    let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
     let [stopped, unrun] = &executed.tool_results[..] else {
         panic!("two results");
     };

@@ -8,8 +8,8 @@ use std::{
 };
 use turnery_engine::{ToolError, ToolErrorKind};
 use turnery_tools::{
-    Action, Options, Origin, Scope, ToolTelemetry, Toolbox, execute, run_tools,
-    telemetry::{AttachError, EventPath, Measurements, Stage},
+    ExecuteOptions, ExecuteScope, FunctionTool, Origin, ToolTelemetry, Toolbox, execute, run_tools,
+    telemetry::{AttachError, CallStage, EventPath, Measurements},
 };
 
 /// An event as received by a subscriber.
@@ -42,8 +42,8 @@ fn attach(observe: &ToolTelemetry, id: &str, path: EventPath, config: Value) -> 
 
 /// Subscribes to all three events of these tools.
 fn subscribe_all(tools: &Toolbox) -> [EventLog; 3] {
-    let observe = tools.observe();
-    [Stage::Start, Stage::Stop, Stage::Exception].map(|stage| {
+    let observe = tools.telemetry();
+    [CallStage::Start, CallStage::Stop, CallStage::Exception].map(|stage| {
         let path = observe.event_path(stage).clone();
         attach(observe, &path.to_string(), path, Value::Null)
     })
@@ -53,8 +53,8 @@ fn received_events(log: &EventLog) -> Vec<ReceivedEvent> {
     log.lock().expect("a log").clone()
 }
 
-fn session_scope(tools: Toolbox) -> Scope {
-    Scope {
+fn session_scope(tools: Toolbox) -> ExecuteScope {
+    ExecuteScope {
         origin: Origin {
             run_id: Some("s.m.1".into()),
             agent_id: Some("turnery".into()),
@@ -66,7 +66,7 @@ fn session_scope(tools: Toolbox) -> Scope {
 }
 
 fn sleeping_tool() -> Toolbox {
-    Action::new("sleep", "", async |_: Value, _| {
+    FunctionTool::new("sleep", "", async |_: Value, _| {
         tokio::time::sleep(Duration::from_micros(250_500)).await;
         Ok::<Value, ToolError>(json!({"slept": true}))
     })
@@ -87,7 +87,7 @@ async fn start_event_has_time_and_metadata() {
     let [starts, _, _] = subscribe_all(&tools);
     let before = nanoseconds_now();
     let response = response_with_calls(&[("c1", "sleep", json!({"path": "a", "api_key": "sk-1"}))]);
-    run_tools(&response, &session_scope(tools), &Options::default()).await;
+    run_tools(&response, &session_scope(tools), &ExecuteOptions::default()).await;
     let [start] = &received_events(&starts)[..] else {
         panic!("one start");
     };
@@ -114,7 +114,7 @@ async fn stop_event_has_duration_and_result() {
     let tools = sleeping_tool();
     let [_, stops, exceptions] = subscribe_all(&tools);
     let response = response_with_calls(&[("c1", "sleep", json!({}))]);
-    run_tools(&response, &session_scope(tools), &Options::default()).await;
+    run_tools(&response, &session_scope(tools), &ExecuteOptions::default()).await;
     let [stop] = &received_events(&stops)[..] else {
         panic!("one stop");
     };
@@ -143,9 +143,9 @@ async fn stop_event_has_duration_and_result() {
 async fn timeout_emits_exception_event() {
     let tools = sleeping_tool();
     let [starts, stops, exceptions] = subscribe_all(&tools);
-    let options = Options {
+    let options = ExecuteOptions {
         timeout_ms: Some(100),
-        ..Options::default()
+        ..ExecuteOptions::default()
     };
     let response = response_with_calls(&[("c1", "sleep", json!({}))]);
     run_tools(&response, &session_scope(tools), &options).await;
@@ -190,14 +190,14 @@ async fn timeout_emits_exception_event() {
 // proves: JIDO-59, UP-23
 #[tokio::test]
 async fn other_failures_emit_stop_event_with_error() {
-    let broken = Action::new("broken", "", async |_: Value, _| {
+    let broken = FunctionTool::new("broken", "", async |_: Value, _| {
         Err::<Value, _>(ToolError {
             kind: ToolErrorKind::ExecutionError,
             message: "no".to_owned(),
             details: None,
         })
     });
-    let panicking = Action::new("panicking", "", async |args: Value, _| {
+    let panicking = FunctionTool::new("panicking", "", async |args: Value, _| {
         assert!(args.is_null(), "of its own");
         Ok::<Value, ToolError>(Value::Null)
     });
@@ -212,7 +212,7 @@ async fn other_failures_emit_stop_event_with_error() {
     run_tools(
         &response,
         &empty_scope().with_tools(tools),
-        &Options::default(),
+        &ExecuteOptions::default(),
     )
     .await;
     assert_eq!(received_events(&starts).len(), 4);
@@ -237,11 +237,11 @@ async fn other_failures_emit_stop_event_with_error() {
 #[test]
 fn event_paths_use_prefix() {
     let observe = ToolTelemetry::new("jido.ai");
-    let path = observe.event_path(Stage::Exception);
+    let path = observe.event_path(CallStage::Exception);
     let words: Vec<&str> = path.segments().collect();
     assert_eq!(words, ["jido", "ai", "tool", "execute", "exception"]);
     let ours = ToolTelemetry::default();
-    let paths = [Stage::Start, Stage::Stop].map(|stage| ours.event_path(stage).to_string());
+    let paths = [CallStage::Start, CallStage::Stop].map(|stage| ours.event_path(stage).to_string());
     assert_eq!(
         paths,
         ["turnery.tool.execute.start", "turnery.tool.execute.stop"]
@@ -258,7 +258,7 @@ async fn subscriber_gets_its_path_and_config() {
     let log = attach(&observe, "my-tool-timer", path.clone(), config.clone());
     let scope = empty_scope().with_tools(tools);
     let args = json!({"a": 6, "b": 7});
-    execute("multiply", args.clone(), &scope, &Options::default()).await;
+    execute("multiply", args.clone(), &scope, &ExecuteOptions::default()).await;
     let [only] = &received_events(&log)[..] else {
         panic!("one event");
     };
@@ -270,15 +270,15 @@ async fn subscriber_gets_its_path_and_config() {
     assert_eq!(again, Err(AttachError { id }));
     assert!(observe.detach("my-tool-timer"));
     assert!(!observe.detach("my-tool-timer"));
-    execute("multiply", args, &scope, &Options::default()).await;
+    execute("multiply", args, &scope, &ExecuteOptions::default()).await;
     assert_eq!(received_events(&log).len(), 1);
 }
 
 #[tokio::test]
 async fn panicking_subscriber_is_detached() {
     let tools = Toolbox::from(multiply());
-    let observe = tools.observe().clone();
-    let stop = observe.event_path(Stage::Stop).clone();
+    let observe = tools.telemetry().clone();
+    let stop = observe.event_path(CallStage::Stop).clone();
     let calls = Arc::new(Mutex::new(0));
     let count = Arc::clone(&calls);
     let panics = move |_: &_, _: &_, _: &_, _: &_| {
@@ -292,7 +292,7 @@ async fn panicking_subscriber_is_detached() {
     let scope = empty_scope().with_tools(tools);
     for _ in 0..2 {
         let args = json!({"a": 6, "b": 7});
-        let done = execute("multiply", args, &scope, &Options::default()).await;
+        let done = execute("multiply", args, &scope, &ExecuteOptions::default()).await;
         assert_eq!(done.value, Some(json!({"product": 42})));
     }
     assert_eq!(*calls.lock().expect("a count"), 1);
@@ -303,8 +303,8 @@ async fn panicking_subscriber_is_detached() {
 #[tokio::test]
 async fn subscriber_can_attach_and_detach_in_handler() {
     let tools = Toolbox::from(multiply());
-    let observe = tools.observe().clone();
-    let start = observe.event_path(Stage::Start).clone();
+    let observe = tools.telemetry().clone();
+    let start = observe.event_path(CallStage::Start).clone();
     let own = observe.clone();
     let once = move |_: &_, _: &_, _: &_, _: &_| assert!(own.detach("once"));
     observe
@@ -312,19 +312,19 @@ async fn subscriber_can_attach_and_detach_in_handler() {
         .expect("attached");
     let scope = empty_scope().with_tools(tools);
     let args = json!({"a": 6, "b": 7});
-    execute("multiply", args, &scope, &Options::default()).await;
+    execute("multiply", args, &scope, &ExecuteOptions::default()).await;
     assert!(!observe.detach("once"));
 }
 
 #[tokio::test]
 async fn dropped_call_emits_stop_event() {
-    let hang = Action::new("hang", "", async |_: Value, _| {
+    let hang = FunctionTool::new("hang", "", async |_: Value, _| {
         std::future::pending::<Result<Value, ToolError>>().await
     });
     let tools = Toolbox::from(hang);
     let [starts, stops, _] = subscribe_all(&tools);
     let scope = empty_scope().with_tools(tools);
-    let options = Options::default();
+    let options = ExecuteOptions::default();
     let mut call = Box::pin(execute("hang", json!({}), &scope, &options));
     assert!(futures_util::poll!(&mut call).is_pending());
     assert_eq!(
@@ -344,14 +344,14 @@ async fn dropped_call_emits_stop_event() {
 // proves: JIDO-64
 #[tokio::test]
 async fn secrets_in_args_and_results_are_redacted() {
-    let leaky = Action::new("leaky", "", async |_: Value, _| {
+    let leaky = FunctionTool::new("leaky", "", async |_: Value, _| {
         Ok::<Value, ToolError>(json!({"token": "sk-1", "n": 1}))
     });
     let tools = Toolbox::from(leaky);
     let [starts, stops, _] = subscribe_all(&tools);
     let scope = empty_scope().with_tools(tools);
     for args in [json!("{\"password\": \"sk-1\"}"), json!("password: sk-1")] {
-        execute("leaky", args, &scope, &Options::default()).await;
+        execute("leaky", args, &scope, &ExecuteOptions::default()).await;
     }
     let params: Vec<Value> = received_events(&starts)
         .iter()

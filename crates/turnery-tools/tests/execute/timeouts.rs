@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 use turnery_engine::{ToolError, ToolErrorKind};
-use turnery_tools::{Action, Options, Toolbox, execute, run_tools};
+use turnery_tools::{ExecuteOptions, FunctionTool, Toolbox, execute, run_tools};
 
 fn hanging_tool() -> Toolbox {
-    Action::new("hang", "", async |_: Value, _| {
+    FunctionTool::new("hang", "", async |_: Value, _| {
         std::future::pending::<Result<Value, ToolError>>().await
     })
     .into()
@@ -19,7 +19,7 @@ fn hanging_tool() -> Toolbox {
 async fn default_timeout_is_30_seconds() {
     let scope = empty_scope().with_tools(hanging_tool());
     let began = Instant::now();
-    let done = execute("hang", json!({}), &scope, &Options::default()).await;
+    let done = execute("hang", json!({}), &scope, &ExecuteOptions::default()).await;
     assert_eq!(began.elapsed(), Duration::from_millis(30_000));
     assert_eq!(failure_kind(&done), ToolErrorKind::Timeout);
     assert!(done.effects.is_empty());
@@ -32,9 +32,9 @@ async fn default_timeout_is_30_seconds() {
 #[tokio::test(start_paused = true)]
 async fn timeout_option_bounds_each_call() {
     let scope = empty_scope().with_tools(hanging_tool());
-    let options = Options {
+    let options = ExecuteOptions {
         timeout_ms: Some(250),
-        ..Options::default()
+        ..ExecuteOptions::default()
     };
     let response = response_with_calls(&[("c1", "hang", json!({})), ("c2", "hang", json!({}))]);
     let began = Instant::now();
@@ -50,14 +50,14 @@ async fn timeout_option_bounds_each_call() {
 // proves: JIDO-28, C-21
 #[tokio::test(start_paused = true)]
 async fn timeout_option_can_extend_tool_timeout() {
-    let slow = Action::new("slow", "", async |_: Value, _| {
+    let slow = FunctionTool::new("slow", "", async |_: Value, _| {
         tokio::time::sleep(Duration::from_secs(40)).await;
         Ok::<Value, ToolError>(json!("done"))
     });
     let scope = empty_scope().with_tools(slow.into());
-    let options = Options {
+    let options = ExecuteOptions {
         timeout_ms: Some(60_000),
-        ..Options::default()
+        ..ExecuteOptions::default()
     };
     let done = execute("slow", json!({}), &scope, &options).await;
     assert_eq!(done.value, Some(json!("done")));

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope, ToolError, ToolErrorKind};
-use turnery_tools::{Hidden, Origin, PreparedCall, Progress, ToolCx, Toolbox, Workspace};
+use turnery_tools::{HiddenFiles, Origin, PreparedCall, Progress, ToolCx, Toolbox, Workspace};
 
 pub(crate) struct ToolFixture {
     _temporary: tempfile::TempDir,
@@ -36,8 +36,8 @@ impl ToolFixture {
                 call_id: "call-1".into(),
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
-                hidden: Hidden::default(),
-                line_limits: turnery_tools::LineLimits::default(),
+                hidden: HiddenFiles::default(),
+                line_limits: turnery_tools::CommandLineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: turnery_tools::TraceContext::default(),

@@ -26,7 +26,7 @@ async fn whole_plan_is_reported() {
         entry("look", PlanPriority::High, PlanStatus::Completed),
         entry("leap", PlanPriority::Medium, PlanStatus::Pending),
     ];
-    assert_eq!(bench.progress.try_recv(), Ok(Progress::Planned(planned)));
+    assert_eq!(bench.progress.try_recv(), Ok(Progress::Plan(planned)));
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ pub(crate) struct HookEntry {
     /// A program and its arguments, or a command line for sh. It runs in the session's folder.
     // `sh -c` and the line if a command line is written.
     #[serde(default, deserialize_with = "command_words")]
-    #[schemars(with = "LineOrWords")]
+    #[schemars(with = "HookCommandForm")]
     pub(crate) command: Vec<String>,
     /// Run only for calls of these tools; default: all tools.
     #[serde(default)]
@@ -154,14 +154,14 @@ impl HookEntry {
 /// A command as it is written.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-enum LineOrWords {
+enum HookCommandForm {
     /// For sh.
     Line(#[schemars(length(min = 1))] String),
     /// A program and its arguments.
     Words(#[schemars(length(min = 1))] Vec<String>),
 }
 
-impl<'de> Deserialize<'de> for LineOrWords {
+impl<'de> Deserialize<'de> for HookCommandForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CommandVisitor)
     }
@@ -170,26 +170,26 @@ impl<'de> Deserialize<'de> for LineOrWords {
 struct CommandVisitor;
 
 impl<'de> Visitor<'de> for CommandVisitor {
-    type Value = LineOrWords;
+    type Value = HookCommandForm;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text or a list of texts")
     }
 
-    fn visit_str<E>(self, line: &str) -> Result<LineOrWords, E> {
-        Ok(LineOrWords::Line(line.to_owned()))
+    fn visit_str<E>(self, line: &str) -> Result<HookCommandForm, E> {
+        Ok(HookCommandForm::Line(line.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<LineOrWords, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(words)).map(LineOrWords::Words)
+    fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<HookCommandForm, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(words)).map(HookCommandForm::Words)
     }
 }
 
 fn command_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let words = match LineOrWords::deserialize(deserializer)? {
-        LineOrWords::Line(line) if line.trim().is_empty() => Vec::new(),
-        LineOrWords::Line(line) => vec!["sh".to_owned(), "-c".to_owned(), line],
-        LineOrWords::Words(words) => words,
+    let words = match HookCommandForm::deserialize(deserializer)? {
+        HookCommandForm::Line(line) if line.trim().is_empty() => Vec::new(),
+        HookCommandForm::Line(line) => vec!["sh".to_owned(), "-c".to_owned(), line],
+        HookCommandForm::Words(words) => words,
     };
     match words.first() {
         Some(program) if !program.is_empty() => Ok(words),

@@ -324,7 +324,7 @@ impl LiveProviders {
 }
 
 impl ProviderSource for LiveProviders {
-    fn now(&self) -> Arc<[ProviderConfig]> {
+    fn current(&self) -> Arc<[ProviderConfig]> {
         let now = Arc::clone(&self.state().providers);
         self.local_servers.apply_models(now)
     }
@@ -337,10 +337,10 @@ impl ProviderSource for LiveProviders {
     }
 
     fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.local_servers.without_silent(self.now())
+        self.local_servers.without_silent(self.current())
     }
 
-    fn look_ahead(&self) {
+    fn prefetch(&self) {
         drop(self.request_read());
     }
 }

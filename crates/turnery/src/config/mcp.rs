@@ -7,7 +7,7 @@ use serde::{
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::Path, time::Duration};
-use turnery_tools::mcp::{McpServer, Way};
+use turnery_tools::mcp::{McpServer, McpTransport};
 
 /// How a value is written.
 const VALUE_FORM: &str = "a text in quotes, or { env = \"VARIABLE\" }";
@@ -141,13 +141,15 @@ impl McpEntry {
     /// Returns the server's settings. A missing environment variable is reported when a session is opened.
     fn to_server(&self, name: &str, lookup: EnvLookup<'_>) -> McpServer {
         let way = match (&self.command, &self.url) {
-            (Some(command), _) => resolve_values(&self.env, lookup).map(|env| Way::Stdio {
-                command: command.into(),
-                args: self.args.clone(),
-                env,
-            }),
+            (Some(command), _) => {
+                resolve_values(&self.env, lookup).map(|env| McpTransport::Stdio {
+                    command: command.into(),
+                    args: self.args.clone(),
+                    env,
+                })
+            }
             (None, Some(SecretText(url))) => {
-                resolve_values(&self.headers, lookup).map(|headers| Way::Http {
+                resolve_values(&self.headers, lookup).map(|headers| McpTransport::Http {
                     url: url.clone(),
                     headers,
                 })
@@ -156,7 +158,7 @@ impl McpEntry {
         };
         McpServer {
             name: name.to_owned(),
-            way: way.unwrap_or_else(Way::Not),
+            transport: way.unwrap_or_else(McpTransport::Unusable),
             timeout: self
                 .timeout
                 .map(|timeout| Duration::from_secs(timeout.get())),
@@ -218,7 +220,7 @@ mod tests {
             let text = format!("[mcp.x]\ncommand = \"{command}\"\n");
             let file = Config::parse(path, &text).unwrap();
             let servers = resolve_servers(&file.mcp.unwrap(), &|_| None);
-            let Way::Stdio { command, .. } = &servers[0].way else {
+            let McpTransport::Stdio { command, .. } = &servers[0].transport else {
                 panic!("{servers:?}");
             };
             assert_eq!(command, Path::new(expected));
@@ -247,7 +249,7 @@ mod tests {
             [
                 McpServer {
                     name: "files".to_owned(),
-                    way: Way::Stdio {
+                    transport: McpTransport::Stdio {
                         command: "npx".into(),
                         args: ["-y", "", "é"].map(str::to_owned).into(),
                         env: vec![pair("A", "1"), pair("KEY", "k1")],
@@ -256,12 +258,14 @@ mod tests {
                 },
                 McpServer {
                     name: "gone".to_owned(),
-                    way: Way::Not("the environment variable NOT_SET is not set".to_owned()),
+                    transport: McpTransport::Unusable(
+                        "the environment variable NOT_SET is not set".to_owned()
+                    ),
                     timeout: None,
                 },
                 McpServer {
                     name: "web".to_owned(),
-                    way: Way::Http {
+                    transport: McpTransport::Http {
                         url: "https://web.example/mcp".to_owned(),
                         headers: vec![pair("Authorization", "Bearer t1")],
                     },

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 use turnery_models::ModelName;
-use turnery_tools::{Narrowing, Policy, SandboxMode};
+use turnery_tools::{Policy, ProjectPolicySettings, SandboxMode};
 
 /// Returns the user's settings narrowed by a project's, and a warning for each setting of the project that is
 /// ignored. `listed` are the models in the user's configuration: a project may choose among them and the user's
@@ -21,7 +21,7 @@ pub(crate) fn narrow(
     asked: Config,
 ) -> (Config, Vec<String>) {
     let (policy, ignored) = Policy::new(user.mode.unwrap_or_default(), user.allow, user.deny)
-        .with_project_settings(Narrowing {
+        .with_project_settings(ProjectPolicySettings {
             mode: asked.mode,
             allow: asked.allow,
             deny: asked.deny,

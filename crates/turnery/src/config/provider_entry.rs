@@ -14,7 +14,7 @@ use turnery_models::Api;
 pub(crate) struct ProviderEntry {
     /// API that the provider speaks.
     #[serde(default, deserialize_with = "word")]
-    pub(crate) api: Option<ApiWord>,
+    pub(crate) api: Option<ApiName>,
     /// Address of the provider, for example `http://localhost:11434/v1`. No credentials in it.
     // Without a trailing slash once the file is read.
     pub(crate) base_url: Option<String>,
@@ -33,23 +33,23 @@ pub(crate) struct ProviderEntry {
 /// Name of an API in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "lowercase")]
-pub(crate) enum ApiWord {
+pub(crate) enum ApiName {
     /// Anthropic Messages.
     Anthropic,
     /// OpenAI Chat Completions, and all servers that copy it.
     OpenAi,
 }
 
-impl From<ApiWord> for Api {
-    fn from(word: ApiWord) -> Self {
+impl From<ApiName> for Api {
+    fn from(word: ApiName) -> Self {
         match word {
-            ApiWord::Anthropic => Self::Anthropic,
-            ApiWord::OpenAi => Self::OpenAi,
+            ApiName::Anthropic => Self::Anthropic,
+            ApiName::OpenAi => Self::OpenAi,
         }
     }
 }
 
-impl FromText for ApiWord {
+impl FromText for ApiName {
     fn parse(text: &str) -> Result<Self, String> {
         let name = |word| match word {
             Self::Anthropic => "anthropic",

@@ -54,7 +54,7 @@ async fn spawn_tree(
     let started = ProcessTree::spawn_piped(ProgramSpec {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
-        folder: cwd.to_owned(),
+        working_directory: cwd.to_owned(),
         environment,
         confinement: None,
     });

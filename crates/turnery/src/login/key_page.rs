@@ -53,7 +53,7 @@ pub(crate) fn open(
     keys: &KeyFile,
     provider: &str,
 ) -> Result<KeyPage, String> {
-    let all = live_providers.now();
+    let all = live_providers.current();
     let found = all.iter().find(|it| it.name == provider);
     let provider = found
         .ok_or_else(|| format!("there is no provider {provider}"))?

@@ -17,7 +17,7 @@ pub(super) fn choose_provider(
     live_providers: &LiveProviders,
     mut user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<ProviderConfig> {
-    let all = live_providers.now();
+    let all = live_providers.current();
     let hosted: Vec<&str> = all
         .iter()
         .filter(|it| !it.key_hint.is_empty() || it.key.is_some())

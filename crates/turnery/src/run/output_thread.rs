@@ -52,7 +52,7 @@ impl QuestionSender {
 }
 
 impl Outbox for QueueOutbox {
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll_reserve(cx).map(|_| ())
     }
 
@@ -62,13 +62,13 @@ impl Outbox for QueueOutbox {
             OutboxItem::Live(event) => {
                 let _ = self.0.send_item(OutputItem::Event(Box::new(event.clone())));
             }
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => {
-                self.release_room()
+            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => {
+                self.release_slot()
             }
         }
     }
 
-    fn release_room(&mut self) {
+    fn release_slot(&mut self) {
         self.0.abort_send();
     }
 }

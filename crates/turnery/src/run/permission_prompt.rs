@@ -13,7 +13,7 @@ use turnery_agent::{
     Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest,
 };
 use turnery_engine::{Artifact, CallKind};
-use turnery_tools::{visible, visible_line};
+use turnery_tools::{escape_invisible, escape_invisible_line};
 
 /// Longest answer that is read. Unit: bytes.
 const MAX_ANSWER_BYTES: u64 = 4096;
@@ -53,7 +53,7 @@ impl PermissionPrompter {
 }
 
 impl Client for PermissionPrompter {
-    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let mut terminal = self.terminal.lock().await;
             let Some(lines) = terminal.as_mut().and_then(TerminalInput::lines) else {
@@ -144,7 +144,7 @@ fn render_question(ask: &PermissionRequest, paint: Paint) -> String {
         _ => None,
     };
     let mut text = "\n".to_owned();
-    let title = visible_line(&ask.detail.title);
+    let title = escape_invisible_line(&ask.detail.title);
     // The title of a command usually repeats the command.
     let is_said = |command: &str| title.is_empty() || command.trim() == ask.detail.title;
     if !command.is_some_and(is_said) {
@@ -156,7 +156,7 @@ fn render_question(ask: &PermissionRequest, paint: Paint) -> String {
             Artifact::Diff { path, old, new, .. } => {
                 let path = path.display().to_string();
                 text.push_str(&render_diff(
-                    &visible_line(&path),
+                    &escape_invisible_line(&path),
                     old.as_deref(),
                     new,
                     paint,
@@ -168,14 +168,18 @@ fn render_question(ask: &PermissionRequest, paint: Paint) -> String {
     }
     if diffs == 0 {
         if let (Some(_), Some(reason)) = (command, ask.args["outside_sandbox"].as_str()) {
-            let _ = writeln!(text, "The model's reason: {}", visible_line(reason));
+            let _ = writeln!(
+                text,
+                "The model's reason: {}",
+                escape_invisible_line(reason)
+            );
         }
         if let (Some(_), Some(folder)) = (command, ask.args["cwd"].as_str()) {
-            let _ = writeln!(text, "in {}:", visible_line(folder));
+            let _ = writeln!(text, "in {}:", escape_invisible_line(folder));
         }
         let _ = match command {
-            Some(command) => writeln!(text, "{}", paint.bold(&visible(command))),
-            None => writeln!(text, "{}", visible(&ask.args.to_string())),
+            Some(command) => writeln!(text, "{}", paint.bold(&escape_invisible(command))),
+            None => writeln!(text, "{}", escape_invisible(&ask.args.to_string())),
         };
     }
     text.push_str(&render_choices(&ask.options));
@@ -189,7 +193,7 @@ fn render_choices(options: &[PermissionChoice]) -> String {
         text.push_str(&format!(
             "[{}] {}  ",
             option_key(option.kind),
-            visible_line(&option.name)
+            escape_invisible_line(&option.name)
         ));
     }
     text.push_str("[c] Cancel > ");
@@ -219,7 +223,7 @@ fn parse_answer(line: &str, options: &[PermissionChoice]) -> Option<PermissionAn
             _ => None,
         },
     };
-    option.map(|option| PermissionAnswer::Chose(option.id.clone()))
+    option.map(|option| PermissionAnswer::Selected(option.id.clone()))
 }
 
 #[cfg(test)]
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn one_letter_selects_option() {
-        let chose = |id: &str| Some(PermissionAnswer::Chose(id.to_owned()));
+        let chose = |id: &str| Some(PermissionAnswer::Selected(id.to_owned()));
         assert_eq!(parse_answer("y\n", &options()), chose("allow_once"));
         assert_eq!(parse_answer("Always", &options()), chose("allow_always"));
         assert_eq!(parse_answer("n", &options()), chose("reject_once"));

@@ -118,7 +118,7 @@ impl RunResult {
         let winner = try_models::winning_model(&candidates);
         let bill = CostReport::new(&result.usage_report(), price);
         // All zeros mean that no provider reported usage.
-        let usage = Some(bill.usage()).filter(|usage| *usage != Usage::default());
+        let usage = Some(bill.total_usage()).filter(|usage| *usage != Usage::default());
         Self {
             r#type: "result",
             session_id: Some(session_id),

@@ -80,7 +80,7 @@ fn write_table(bill: &CostReport, out: &mut impl Write) -> io::Result<()> {
             out,
         )?;
     }
-    write_row("all", bill.usage(), bill.total_cost(), "", out)
+    write_row("all", bill.total_usage(), bill.total_cost(), "", out)
 }
 
 fn write_row(

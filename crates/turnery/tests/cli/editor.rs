@@ -112,7 +112,7 @@ impl Editor {
     pub(crate) async fn write_raw(&mut self, text: &str) {
         self.partial_line.push_str(text);
         while let Some((line, rest)) = self.partial_line.split_once('\n') {
-            self.oracle.sent(line);
+            self.oracle.on_sent_line(line);
             self.partial_line = rest.to_owned();
         }
         let input = self.input.as_mut().expect("open");
@@ -129,7 +129,7 @@ impl Editor {
             return None;
         }
         assert!(line.ends_with('\n'), "a whole line: {line}");
-        let violations = self.oracle.heard(line.as_bytes());
+        let violations = self.oracle.on_received_line(line.as_bytes());
         assert_eq!(violations, [] as [Violation; 0], "{line}");
         let message: Value = serde_json::from_str(&line).expect("JSON");
         self.said.push(message.clone());
@@ -258,9 +258,9 @@ impl Editor {
         if self.output.is_some() {
             while self.next_message().await.is_some() {}
             if !self.partial_line.is_empty() {
-                self.oracle.sent(&self.partial_line);
+                self.oracle.on_sent_line(&self.partial_line);
             }
-            let violations = self.oracle.ended(OutputEnding::Eof);
+            let violations = self.oracle.on_output_end(OutputEnding::Eof);
             assert_eq!(violations, [] as [Violation; 0], "all is answered");
         }
         let Self {

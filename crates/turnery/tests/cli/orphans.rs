@@ -451,7 +451,7 @@ async fn end_all_kills_every_tree_from_any_thread() {
         let program = ProgramSpec {
             program: "sh".into(),
             args: vec!["-c".into(), endless_command().into()],
-            folder: home.project_folder(),
+            working_directory: home.project_folder(),
             environment: std::env::vars_os().collect(),
             confinement: None,
         };
@@ -467,7 +467,7 @@ async fn end_all_kills_every_tree_from_any_thread() {
         start().await.expect("started"),
     ];
     lifeline.wait_until_started(2 * (FUGITIVE_COUNT + 1)).await;
-    thread::spawn(processes::end_all).join().expect("ended");
+    thread::spawn(processes::kill_all).join().expect("ended");
     lifeline.wait_until_gone().await;
     for tree in trees {
         let finished = tree.finish().await.expect("finished");

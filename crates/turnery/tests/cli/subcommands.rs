@@ -68,7 +68,7 @@ async fn create_session(home: &Home) -> String {
 async fn a_session_in_use_is_deleted_only_by_force() {
     let home = Home::new();
     let id = create_session(&home).await;
-    let owner = Owner::this_process();
+    let owner = Owner::for_this_process();
     let claimed = home.store().claim(&id.as_str().into(), &owner).await;
     claimed.expect("claimed");
     let refused = home.run(&["sessions", "delete", &id]).await;

@@ -31,7 +31,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
     check_media_support(&session, &prompt.content)?;
     let trace = request.meta.as_ref().map(TraceContext::from_meta);
     let options = PromptOptions {
-        withdrawable: true,
+        discard_if_not_started: true,
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel)
     };

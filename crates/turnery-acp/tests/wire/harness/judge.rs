@@ -51,12 +51,12 @@ impl Judge {
         match &classified {
             ClientLine::Nothing => {}
             // The oracle need not know why turnery takes the line for malformed.
-            ClientLine::Malformed => self.oracle.sent("malformed"),
+            ClientLine::Malformed => self.oracle.on_sent_line("malformed"),
             // turnery reads only the number's digits, but the oracle cannot hold it.
             ClientLine::Message { message, .. } if holds_huge_number(&line) => {
-                self.oracle.sent(&message.to_string());
+                self.oracle.on_sent_line(&message.to_string());
             }
-            ClientLine::Message { .. } => self.oracle.sent(&String::from_utf8_lossy(&line)),
+            ClientLine::Message { .. } => self.oracle.on_sent_line(&String::from_utf8_lossy(&line)),
         }
         self.promises.client_sent(&classified);
     }
@@ -67,7 +67,7 @@ impl Judge {
     /// Describes the violations.
     pub(crate) fn agent_wrote(&mut self, line: &str) -> Result<Value, String> {
         self.initialize_count += usize::from(line.contains(r#""protocolVersion":"#));
-        let violations = self.oracle.heard(format!("{line}\n").as_bytes());
+        let violations = self.oracle.on_received_line(format!("{line}\n").as_bytes());
         self.to_result(violations)
             .map_err(|why| format!("{why}: {line}"))?;
         let checked = self.promises.agent_sent(line);
@@ -79,7 +79,7 @@ impl Judge {
     /// # Errors
     /// Describes the violations, such as missing responses.
     pub(crate) fn agent_closed(&mut self) -> Result<(), String> {
-        let violations = self.oracle.ended(OutputEnding::Eof);
+        let violations = self.oracle.on_output_end(OutputEnding::Eof);
         self.to_result(violations)?;
         self.promises.agent_closed()
     }

@@ -89,7 +89,7 @@ impl TestTool {
         for n in 0..3 {
             let _ = cx
                 .progress
-                .send(Progress::Printed(format!("line {n}\n")))
+                .send(Progress::Output(format!("line {n}\n")))
                 .await;
         }
         ToolEnvelope::text("printed")

@@ -250,7 +250,7 @@ fn error_survives_oversized_final_error() {
 }
 
 fn plan_report(entry: &str) -> Progress {
-    Progress::Planned(vec![PlanEntry {
+    Progress::Plan(vec![PlanEntry {
         content: entry.to_owned(),
         priority: PlanPriority::Medium,
         status: PlanStatus::Pending,
@@ -258,14 +258,14 @@ fn plan_report(entry: &str) -> Progress {
 }
 
 fn detail_report(title: &str) -> Progress {
-    Progress::Shows(CallDetail {
+    Progress::Detail(CallDetail {
         title: title.to_owned(),
         ..CallDetail::default()
     })
 }
 
 fn usage_report() -> Progress {
-    Progress::Spent(ChildUsage {
+    Progress::ChildUsage(ChildUsage {
         session_id: "child".into(),
         source: "turn".to_owned(),
         model: "m".to_owned(),
@@ -293,14 +293,14 @@ fn reports_are_limited_in_number_and_size() {
     // By number.
     let mut room = small();
     for _ in 0..3 {
-        let text = Progress::Says("s".to_owned());
+        let text = Progress::Message("s".to_owned());
         assert_eq!(room.admit(text.clone()), Some(text));
     }
     assert_eq!(room.admit(detail_report("")), None);
-    assert_eq!(room.admit(Progress::Says("four".to_owned())), None);
-    let printed = Progress::Printed("still".to_owned());
+    assert_eq!(room.admit(Progress::Message("four".to_owned())), None);
+    let printed = Progress::Output("still".to_owned());
     assert_eq!(room.admit(printed.clone()), Some(printed));
-    assert_eq!(room.admit(Progress::Printed(String::new())), None);
+    assert_eq!(room.admit(Progress::Output(String::new())), None);
     for _ in 0..1000 {
         assert_eq!(room.admit(usage_report()), Some(usage_report()));
     }

@@ -22,7 +22,7 @@ use turnery_engine::{
     ToolErrorKind, usage::source,
 };
 use turnery_models::{MissingKeyError, Model, ModelRequest};
-use turnery_tools::{LineLimits, Origin, PreparedCall, Progress, ToolCx};
+use turnery_tools::{CommandLineLimits, Origin, PreparedCall, Progress, ToolCx};
 
 impl LoopRun<'_> {
     pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
@@ -236,7 +236,7 @@ impl LoopRun<'_> {
         self.clock.stop();
         self.work.key_wait = Some(KeyWait {
             tools,
-            settled: Box::pin(async move { client.wants_key(session_id, missing).await }),
+            settled: Box::pin(async move { client.request_key(session_id, missing).await }),
         });
     }
 
@@ -321,7 +321,7 @@ impl LoopRun<'_> {
             },
             workspace: Arc::clone(&self.task.env.workspace),
             hidden: self.task.env.policy.hidden_files_for(&call.name),
-            line_limits: LineLimits::default(),
+            line_limits: CommandLineLimits::default(),
             progress,
             cancel: CancellationToken::new(),
             trace: self.scope.trace.clone(),

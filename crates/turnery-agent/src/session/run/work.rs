@@ -16,7 +16,7 @@ use std::{
 };
 use turnery_engine::{CallId, ModelError, Response, ToolEnvelope};
 use turnery_models::ModelEvent;
-use turnery_tools::{LineLimits, Progress};
+use turnery_tools::{CommandLineLimits, Progress};
 
 /// Work of a running loop. At most one hook, compaction, permission check and model call run at a time.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct RunningWork {
     pub(super) compaction: Option<BoxFuture<'static, CompactionOutput>>,
     pub(super) gate: Option<CallGate>,
     /// Limits of judged command lines that have not run yet.
-    pub(super) line_limits: HashMap<CallId, LineLimits>,
+    pub(super) line_limits: HashMap<CallId, CommandLineLimits>,
     pub(super) tools: Vec<RunningTool>,
     /// Pending request for the API key that the next model call needs.
     pub(super) key_wait: Option<KeyWait>,

@@ -137,7 +137,7 @@ async fn journalled_seqs(store: &SqliteStore) -> Vec<u64> {
 /// A session with its lane, and the id of a loop in it.
 async fn claim_new_session(store: &SqliteStore) -> (Lane, LoopId) {
     store.create(new_session("s1")).await.unwrap();
-    let opened = store.claim(&"s1".into(), &Owner::this_process()).await;
+    let opened = store.claim(&"s1".into(), &Owner::for_this_process()).await;
     (opened.unwrap().lane, "s1.cfg.1".into())
 }
 
@@ -183,7 +183,7 @@ async fn unwritten_journal_is_recovered_by_the_next_claim() {
     store.append(&lane, &loop_id, events.collect());
     let own = Owner {
         id: lane.owner_id.clone(),
-        ..Owner::this_process()
+        ..Owner::for_this_process()
     };
     let kept = store.release(&lane).await;
     let refused = store.claim(&lane.session_id, &own).await.map(drop);
@@ -257,7 +257,7 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
     let store = SqliteStore::open(inside.join("sessions.db"));
     let lane = Lane {
         session_id: "s1".into(),
-        owner_id: Owner::this_process().id,
+        owner_id: Owner::for_this_process().id,
         fence: 1,
     };
     let loop_id = LoopId::from("s1.cfg.1");

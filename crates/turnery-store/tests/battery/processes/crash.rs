@@ -250,14 +250,14 @@ fn check_whole(aborted: &LoopRecord, ran: &LoopRecord) {
 
 /// Numbers of kills during an operation, and of those that undid it.
 #[derive(Debug, Default)]
-struct Tally {
+struct KillCounts {
     kills: usize,
     under_way: usize,
     undone: usize,
 }
 
-async fn kill_at_each(kill_points: impl Iterator<Item = KillPoint>) -> Tally {
-    let mut tally = Tally::default();
+async fn kill_at_each(kill_points: impl Iterator<Item = KillPoint>) -> KillCounts {
+    let mut tally = KillCounts::default();
     for moment in kill_points {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sessions.db");

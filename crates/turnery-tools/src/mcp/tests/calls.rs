@@ -93,7 +93,7 @@ async fn progress_is_forwarded() {
     let envelope = bench.call("mcp__s__progress", json!({})).await;
     assert_eq!(envelope_text(&envelope), "done");
     let report = bench.progress.recv().await;
-    assert_eq!(report, Some(Progress::Says("half (1 of 2)".to_owned())));
+    assert_eq!(report, Some(Progress::Message("half (1 of 2)".to_owned())));
 }
 
 #[tokio::test]
@@ -214,13 +214,15 @@ async fn prompts_are_offered_as_commands() {
     let prompts = bench.servers.prompts();
     assert_eq!(prompts.len(), 1);
     assert_eq!(prompts[0].command, "s:the_weather");
-    assert_eq!(prompts[0].about, "Asks for it");
-    assert_eq!(prompts[0].hint.as_deref(), Some("city"));
+    assert_eq!(prompts[0].description, "Asks for it");
+    assert_eq!(prompts[0].argument_hint.as_deref(), Some("city"));
     let trace = TraceContext::default();
-    let written = bench.servers.prompt("s:the_weather", "New York", &trace);
+    let written = bench
+        .servers
+        .get_prompt("s:the_weather", "New York", &trace);
     let expected = "What is the weather in \"New York\"?";
     assert_eq!(written.await, Ok(vec![Content::text(expected)]));
-    let missing = bench.servers.prompt("s:the_weather", "", &trace).await;
+    let missing = bench.servers.get_prompt("s:the_weather", "", &trace).await;
     assert_eq!(
         missing,
         Err("city is missing: /s:the_weather city".to_owned())

@@ -15,10 +15,10 @@ async fn failed_server_does_not_affect_others() {
     assert_eq!(bench.tool_names()[0], "mcp__good__echo");
     let status = bench.servers.status();
     assert_eq!(
-        status[0].trouble.as_deref(),
+        status[0].error.as_deref(),
         Some("it has the key [hidden] and does not want to")
     );
-    assert_eq!(status[1].trouble, None);
+    assert_eq!(status[1].error, None);
     let envelope = bench.call("mcp__good__echo", json!({})).await;
     assert_eq!(envelope_text(&envelope), "{}");
 }
@@ -31,7 +31,7 @@ async fn hanging_server_times_out_after_20_seconds() {
     let bench = McpFixture::connected(vec![("slow", hanging)]).await;
     assert_eq!(began.elapsed().as_secs(), 20);
     assert_eq!(
-        bench.servers.status()[0].trouble.as_deref(),
+        bench.servers.status()[0].error.as_deref(),
         Some("it was not ready within 20 s")
     );
 }
@@ -109,8 +109,8 @@ async fn server_that_died_is_restarted_by_next_call() {
         "ExecutionError: the MCP server s: it ended before it answered; it is started again when it is \
          used again"
     );
-    let mut news = bench.servers.news();
-    while bench.servers.status()[0].trouble.is_none() {
+    let mut news = bench.servers.changes();
+    while bench.servers.status()[0].error.is_none() {
         news.changed().await.unwrap();
     }
     // Its tools are still offered.
@@ -119,7 +119,7 @@ async fn server_that_died_is_restarted_by_next_call() {
     let envelope = bench.call("mcp__s__echo", json!({"a": 1})).await;
     assert_eq!(envelope_text(&envelope), "{\"a\":1}");
     assert_eq!(fake.connect_count(), 2);
-    assert_eq!(bench.servers.status()[0].trouble, None);
+    assert_eq!(bench.servers.status()[0].error, None);
 }
 
 #[tokio::test]

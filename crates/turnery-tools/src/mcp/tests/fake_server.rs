@@ -1,9 +1,9 @@
 //! An in-process server that tests can inspect and break.
 
 use crate::{
-    Hidden, Origin, Progress, Tool, ToolCx, TraceContext, Workspace,
+    HiddenFiles, Origin, Progress, Tool, ToolCx, TraceContext, Workspace,
     mcp::{
-        Servers,
+        McpServers,
         client_handler::McpClientHandler,
         secrets::ServerSecrets,
         transport::{ConnectedClient, Transport, initialize},
@@ -235,7 +235,7 @@ impl ServerHandler for FakeServer {
 
 /// Servers under test, and the context for calls to them.
 pub(super) struct McpFixture {
-    pub(super) servers: Servers,
+    pub(super) servers: McpServers,
     pub(super) cx: ToolCx,
     pub(super) progress: mpsc::Receiver<Progress>,
     _folder: tempfile::TempDir,
@@ -245,7 +245,7 @@ impl McpFixture {
     /// Creates servers with these names and waits until they are connected.
     pub(super) async fn connected(servers: Vec<(&str, FakeServer)>) -> Self {
         let bench = Self::new(servers);
-        bench.servers.settled().await;
+        bench.servers.wait_until_settled().await;
         bench
     }
 
@@ -256,7 +256,7 @@ impl McpFixture {
         let (sender, progress) = mpsc::channel(16);
         let reaching = servers.into_iter().map(|(name, fake)| {
             let reach: Box<dyn Transport> = Box::new(fake);
-            let given = crate::mcp::Way::Stdio {
+            let given = crate::mcp::McpTransport::Stdio {
                 command: "x".into(),
                 args: vec!["s3cret-key".to_owned()],
                 env: Vec::new(),
@@ -269,7 +269,7 @@ impl McpFixture {
                 reach,
             )
         });
-        let servers = Servers::with_transports(reaching, workspace.roots());
+        let servers = McpServers::with_transports(reaching, workspace.roots());
         servers.start();
         Self {
             servers,
@@ -277,8 +277,8 @@ impl McpFixture {
                 call_id: "c1".into(),
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
-                hidden: Hidden::default(),
-                line_limits: crate::LineLimits::default(),
+                hidden: HiddenFiles::default(),
+                line_limits: crate::CommandLineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: TraceContext::default(),

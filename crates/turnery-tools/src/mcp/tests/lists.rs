@@ -31,7 +31,7 @@ async fn all_servers_connect_and_all_pages_are_read() {
 async fn changed_tool_list_is_refreshed() {
     let bench =
         McpFixture::connected(vec![("a", FakeServer::new(vec![tool_json("change")]))]).await;
-    let mut news = bench.servers.news();
+    let mut news = bench.servers.changes();
     news.mark_unchanged();
     bench.call("mcp__a__change", json!({})).await;
     news.changed().await.unwrap();
@@ -52,7 +52,7 @@ async fn schema_is_normalised_and_huge_one_omitted() {
         json!({"type": "object", "properties": {}})
     );
     let status = &bench.servers.status()[0];
-    assert_eq!((status.tools.len(), status.left_out), (1, 1));
+    assert_eq!((status.tools.len(), status.omitted_tools), (1, 1));
 }
 
 #[tokio::test]

@@ -1,29 +1,29 @@
 //! Tests of servers that run as processes: their environment, and that nothing is left of them.
 
 use super::fake_server::{McpFixture, envelope_text};
-use crate::mcp::{Launch, McpServer, Servers, Way};
+use crate::mcp::{McpLaunchOptions, McpServer, McpServers, McpTransport};
 use serde_json::json;
 use std::{fs, path::Path};
 
 /// Starts a shell script as a server.
-fn start_script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> Servers {
+fn start_script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> McpServers {
     let mut all = vec!["-c".to_owned(), text.to_owned(), "server".to_owned()];
     all.extend(args.iter().map(|arg| (*arg).to_owned()));
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let server = McpServer {
         name: "script".to_owned(),
-        way: Way::Stdio {
+        transport: McpTransport::Stdio {
             command: "/bin/sh".into(),
             args: all,
             env: env.iter().map(pair).collect(),
         },
         timeout: None,
     };
-    let launch = Launch {
+    let launch = McpLaunchOptions {
         roots: vec![folder.to_owned()],
         hidden_env: vec!["HOME".to_owned()],
     };
-    let servers = Servers::new(&[server], &launch);
+    let servers = McpServers::new(&[server], &launch);
     servers.start();
     servers
 }
@@ -89,8 +89,8 @@ async fn exit_status_and_last_stderr_line_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "echo first >&2; echo \"bad token $TOKEN\" >&2; exit 7";
     let servers = start_script(folder.path(), &[], &[("TOKEN", "t0k3n-value")], text);
-    servers.settled().await;
-    let trouble = servers.status()[0].trouble.clone().unwrap();
+    servers.wait_until_settled().await;
+    let trouble = servers.status()[0].error.clone().unwrap();
     assert_eq!(
         trouble,
         "it ended (exit status: 7); the last line on its stderr was \
@@ -102,22 +102,22 @@ async fn exit_status_and_last_stderr_line_are_reported() {
 async fn spawn_error_omits_arguments() {
     let server = McpServer {
         name: "gone".to_owned(),
-        way: Way::Stdio {
+        transport: McpTransport::Stdio {
             command: "/nowhere/server".into(),
             args: vec!["--key=abc".to_owned()],
             env: Vec::new(),
         },
         timeout: None,
     };
-    let launch = Launch {
+    let launch = McpLaunchOptions {
         roots: vec![std::env::temp_dir()],
         hidden_env: Vec::new(),
     };
-    let servers = Servers::new(&[server], &launch);
+    let servers = McpServers::new(&[server], &launch);
     servers.start();
-    servers.settled().await;
+    servers.wait_until_settled().await;
     assert_eq!(
-        servers.status()[0].trouble.as_deref(),
+        servers.status()[0].error.as_deref(),
         Some("cannot start: program not found")
     );
 }
@@ -130,29 +130,29 @@ async fn unreachable_address_is_reported() {
     drop(taken);
     let server = McpServer {
         name: "web".to_owned(),
-        way: Way::Http {
+        transport: McpTransport::Http {
             url: format!("http://{address}/mcp"),
             headers: Vec::new(),
         },
         timeout: None,
     };
-    let launch = Launch {
+    let launch = McpLaunchOptions {
         roots: vec![std::env::temp_dir()],
         hidden_env: Vec::new(),
     };
-    let servers = Servers::new(&[server], &launch);
+    let servers = McpServers::new(&[server], &launch);
     servers.start();
-    servers.settled().await;
+    servers.wait_until_settled().await;
     assert_eq!(
-        servers.status()[0].trouble.as_deref(),
+        servers.status()[0].error.as_deref(),
         Some("nothing answers at its address")
     );
 }
 
 /// Waits for the server and returns the ids of the server and its child.
-async fn wait_for_pids(folder: &Path, servers: &Servers) -> Vec<i32> {
-    servers.settled().await;
-    assert_eq!(servers.status()[0].trouble, None);
+async fn wait_for_pids(folder: &Path, servers: &McpServers) -> Vec<i32> {
+    servers.wait_until_settled().await;
+    assert_eq!(servers.status()[0].error, None);
     loop {
         if let Ok(text) = fs::read_to_string(folder.join("pids"))
             && text.ends_with('\n')
@@ -214,7 +214,7 @@ const SIZED_RESPONSE_SCRIPT: &str = r#"
 async fn oversized_response_fails_only_its_call() {
     let folder = tempfile::tempdir().unwrap();
     let servers = start_script(folder.path(), &[], &[], SIZED_RESPONSE_SCRIPT);
-    servers.settled().await;
+    servers.wait_until_settled().await;
     let bench = McpFixture::connected(Vec::new()).await;
     let tools = servers.tools();
     let tool = &tools[0];

@@ -211,7 +211,7 @@ fn no_attack_vector_runs_without_asking() {
         bench.take_mark();
         bench.touch_files(&bench.work_tree);
         let alone = Policy::new(Mode::Ask, vec![], vec![]);
-        let confined = Policy::new(Mode::Ask, user_rules(), vec![]).confined(true);
+        let confined = Policy::new(Mode::Ask, user_rules(), vec![]).with_confined(true);
         let edit = Policy::new(Mode::Edit, user_rules(), vec![]);
         let by_rules = [
             "git add -A",

@@ -174,7 +174,7 @@ fn indirectly_started_git_shows_no_denied_file() {
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // Another repository tracks the file, which does not exist at present.
-    let confined = policy.clone().confined(true);
+    let confined = policy.clone().with_confined(true);
     let other = GitFixture::new();
     let nested = other.work_tree.join("nested");
     other.git_in(
@@ -270,7 +270,10 @@ fn mailmap_outside_roots_is_not_shown() {
     let judged = bench.judge(&policy, &bench.work_tree, line);
     assert_eq!(judged, Judgement::Allow);
     // Without protection, the attack works.
-    for (settings, is_shown) in [(GitSettings::Own, true), (GitSettings::Hardened, false)] {
+    for (settings, is_shown) in [
+        (GitSettings::Unrestricted, true),
+        (GitSettings::Hardened, false),
+    ] {
         let mut environment = bench.environment();
         apply_git_settings(settings, &mut environment);
         let output = bench.run(&bench.work_tree, line, &environment);
@@ -350,8 +353,8 @@ fn git_without_file_content_is_allowed() {
 /// A repository from elsewhere may lead to one that a rule hides, or to files that git does not track.
 #[test]
 fn repository_that_leads_to_hidden_files_is_asked_about() {
-    type Lay = fn(&GitFixture, &GitFixture);
-    let lay: [(&str, Lay); 5] = [
+    type SetUp = fn(&GitFixture, &GitFixture);
+    let lay: [(&str, SetUp); 5] = [
         ("git show HEAD", |b, other| {
             fs::rename(b.work_tree.join(".git"), b.root.join("own")).unwrap();
             let named = format!("gitdir: {}\n", other.work_tree.join(".git").display());

@@ -273,7 +273,7 @@ fn user_git_settings_name_no_local_repository() {
             let output = bench.run(&bench.work_tree, &format!("{line} --dry-run"), &environment);
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
-        let free = run(GitSettings::Own);
+        let free = run(GitSettings::Unrestricted);
         assert!(!free.contains("not allowed"), "{line}: {free}");
         let careful = run(limits.git.max(GitSettings::Careful));
         assert!(careful.contains("'file' not allowed"), "{line}: {careful}");
@@ -419,7 +419,7 @@ fn unfinished_merge_is_asked_about() {
     // The list of reftables may name files anywhere.
     let reads = |policy: &Policy| bench.judge(policy, &bench.work_tree, "git status");
     assert!(matches!(reads(&policy), Judgement::Ask { .. }));
-    assert_eq!(reads(&policy.clone().confined(true)), Judgement::Allow);
+    assert_eq!(reads(&policy.clone().with_confined(true)), Judgement::Allow);
     fs::write(git.join("config"), before).unwrap();
     assert_eq!(judge(), Judgement::Allow);
     fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
@@ -482,7 +482,7 @@ fn git_settings_show_no_denied_file() {
             let output = bench.run(&bench.work_tree, line, &environment);
             String::from_utf8_lossy(&output.stdout).contains("SECRET")
         };
-        assert!(shows(GitSettings::Own), "{line}");
+        assert!(shows(GitSettings::Unrestricted), "{line}");
         assert!(!shows(limits.git), "{line}");
     }
 }
@@ -499,8 +499,8 @@ fn git_allowed_by_rule_gets_careful_settings() {
     for (mode, rule, expected) in [
         (Mode::Ask, "shell(git add:*)", GitSettings::Careful),
         (Mode::Edit, "shell(git add:*)", GitSettings::Careful),
-        (Mode::Ask, "shell", GitSettings::Own),
-        (Mode::Auto, "shell(git add:*)", GitSettings::Own),
+        (Mode::Ask, "shell", GitSettings::Unrestricted),
+        (Mode::Auto, "shell(git add:*)", GitSettings::Unrestricted),
     ] {
         let policy = Policy::new(mode, vec![rule.parse().unwrap()], vec![]);
         let (judged, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());

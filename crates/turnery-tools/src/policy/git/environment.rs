@@ -11,7 +11,7 @@ use std::{
 pub enum GitSettings {
     /// The user's own settings.
     #[default]
-    Own,
+    Unrestricted,
     /// No setting alone makes git show the contents of files. Used where rules hide files.
     Discreet,
     /// In addition, git fetches nothing implicitly, contacts no repository on this machine, and enters no
@@ -88,7 +88,7 @@ pub(crate) fn git_variables(
         variables.push((format!("GIT_CONFIG_VALUE_{count}"), (*value).to_owned()));
         count = count.saturating_add(1);
     }
-    if settings != GitSettings::Own {
+    if settings != GitSettings::Unrestricted {
         variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
     }
     variables
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn careful_settings_are_subset_of_hardened() {
         let nothing = |_: &str| None;
-        assert_eq!(git_variables(GitSettings::Own, nothing), []);
+        assert_eq!(git_variables(GitSettings::Unrestricted, nothing), []);
         let careful = git_variables(Careful, nothing);
         let pairs: Vec<(&str, &str)> = careful
             .iter()

@@ -317,7 +317,7 @@ fn user_git_settings_enter_no_submodule() {
 #[test]
 fn index_that_names_files_elsewhere_is_asked_about() {
     let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
-    let confined = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
+    let confined = Policy::new(Mode::Ask, vec![], vec![]).with_confined(true);
     let place = |bench: &GitFixture, name: &str| match name {
         "/" => bench.root.join("secret").display().to_string(),
         _ => name.to_owned(),
@@ -527,7 +527,7 @@ fn repository_skipped_by_git_is_asked_about() {
 #[test]
 fn confined_git_shows_no_keys_or_link_targets() {
     let bench = GitFixture::new();
-    let policy = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
+    let policy = Policy::new(Mode::Ask, vec![], vec![]).with_confined(true);
     let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
     assert_eq!(judge("git grep one"), Judgement::Allow);
     assert_eq!(judge("git -C src grep one -- .."), Judgement::Allow);

@@ -15,7 +15,7 @@ fn kept(key: &str, base_url: &str) -> StoredKey {
 
 /// Returns the key and the address of the provider `name`.
 fn find(live_providers: &LiveProviders, name: &str) -> (Option<String>, String) {
-    let now = live_providers.now();
+    let now = live_providers.current();
     let provider = now.iter().find(|it| it.name == name).unwrap();
     let key = provider.key.as_ref();
     (
@@ -143,7 +143,7 @@ fn key_stored_during_read_reaches_waiters() {
     make_pipe(&path);
     let keys = KeyFile::new(path.clone());
     let live_providers = eager(well_known(&[]), keys.clone(), false);
-    live_providers.look_ahead();
+    live_providers.prefetch();
     // Opens as soon as the reader has.
     let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     thread::scope(|scope| {
