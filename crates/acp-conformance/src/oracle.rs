@@ -140,7 +140,7 @@ impl Oracle {
 
     /// Returns the rules that the observed messages could have broken.
     #[must_use]
-    pub fn seen_rules(&self) -> &BTreeSet<&'static str> {
+    pub fn exercised_rules(&self) -> &BTreeSet<&'static str> {
         &self.recorder.seen
     }
 }

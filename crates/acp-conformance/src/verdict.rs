@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All verdicts, the worst first.
+    /// All verdicts, in the order in which reports list them.
     pub const ALL: [Self; 8] = [
         Self::Fail,
         Self::Warn,
@@ -85,8 +85,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict to weigh: a rule that was not reached weighs as much as a broken one.
-    const fn weight(self, level: Level) -> Self {
+    /// Returns the verdict that decides whether the rule counts: `NotReached` becomes the verdict on a broken
+    /// rule of this level, regardless of danger; other verdicts stay.
+    const fn severity(self, level: Level) -> Self {
         match self {
             Self::NotReached => Self::for_level(level),
             weight => weight,
@@ -109,7 +110,7 @@ impl FailurePolicy<'_> {
     /// Returns true if this verdict on a rule counts.
     #[must_use]
     pub fn counts(&self, rule: &Rule, verdict: Verdict) -> bool {
-        let counts = match verdict.weight(rule.level) {
+        let counts = match verdict.severity(rule.level) {
             Verdict::Fail => true,
             Verdict::Warn => self.strict,
             Verdict::NotReached
@@ -139,7 +140,7 @@ impl FailurePolicy<'_> {
             if self.counts(rule, verdict) {
                 return Verdict::Fail;
             }
-            if verdict.weight(rule.level).is_bad() {
+            if verdict.severity(rule.level).is_bad() {
                 worst = Verdict::Warn;
             }
         }

@@ -317,10 +317,10 @@ impl Agent {
     /// Lists stored sessions. The folder of the query may be any path that resolves to the session's folder
     /// (LIST-2).
     pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, StoreError> {
-        if let Some(cwd) = query.cwd {
+        if let Some(cwd) = query.folder {
             let found = tokio::task::spawn_blocking(move || resolve_folder(&cwd)).await;
             let found = found.map_err(|error| StoreError::Broken(error.to_string()))?;
-            query.cwd = Some(found);
+            query.folder = Some(found);
         }
         self.store.list(query).await
     }

@@ -137,7 +137,7 @@ pub trait Outbox: Send + 'static {
     /// a shared queue does not hold a slot meanwhile.
     fn release_slot(&mut self) {}
 
-    /// Returns true if this outbox wants [`OutboxItem::Ended`]. Callers that await prompt handles do not need
+    /// Returns true if this outbox wants [`OutboxItem::PromptEnd`]. Callers that await prompt handles do not need
     /// it.
     fn wants_prompt_end(&self) -> bool {
         false

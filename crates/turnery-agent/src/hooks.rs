@@ -42,7 +42,7 @@ pub trait Hooks: Send + Sync + 'static {
         type_name::<Self>()
     }
 
-    /// Returns the requests that [`ask`](Self::ask) handles. Read when a prompt begins.
+    /// Returns the requests that [`ask_hook`](Self::ask_hook) handles. Read when a prompt begins.
     fn hook_set(&self) -> HookSet {
         HookSet::default()
     }

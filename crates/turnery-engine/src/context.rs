@@ -12,8 +12,8 @@ use std::{
     sync::Arc,
 };
 
-/// Returns the loops that lead to `tip`, oldest first (UP-12). Omits branches that were not selected, loops
-/// that were rerun, and rejected or aborted loops.
+/// Returns the loops of the conversation that leads to `tip`, oldest first (UP-12): those for which
+/// [`LoopRecord::is_in_conversation`] is true, without loops that were rerun.
 #[must_use]
 pub fn loop_chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRecord>> {
     let by_id = index_by_id(loops);

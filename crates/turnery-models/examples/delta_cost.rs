@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     let before = cpu_time()?;
-    let (text, count) = runtime.block_on(async {
+    let (block_count, count) = runtime.block_on(async {
         let (sender, mut receiver) = ModelEventSender::new(64);
         let count = async {
             let mut count = 0;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{count} fragments, {text} block: {} ns each",
+        "{count} fragments, {block_count} block: {} ns each",
         spent / DELTA_COUNT as u64
     )?;
     Ok(())

@@ -44,13 +44,13 @@ impl<R: ResponseReader> Attempt<'_, R> {
         silence: &mut SilenceTimer<'_>,
     ) -> Result<Response, AttemptError> {
         let mut decoder = SseDecoder::default();
-        let mut unread = 0;
+        let mut bytes_since_yield = 0;
         loop {
             let next = silence.wait_for(source.next_chunk()).await;
             let chunk = next.map_err(|which| self.silence_error(silence, which))??;
             if let Some(bytes) = &chunk {
                 silence.note_bytes();
-                unread += bytes.len();
+                bytes_since_yield += bytes.len();
                 decoder.push(bytes);
             }
             let step = self
@@ -59,8 +59,8 @@ impl<R: ResponseReader> Attempt<'_, R> {
             if step == StreamStatus::Done || chunk.is_none() {
                 break;
             }
-            if unread >= YIELD_AFTER_BYTES {
-                unread = 0;
+            if bytes_since_yield >= YIELD_AFTER_BYTES {
+                bytes_since_yield = 0;
                 tokio::task::yield_now().await;
             }
         }
@@ -74,7 +74,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
         silence: &mut SilenceTimer<'_>,
     ) -> Result<StreamStatus, AttemptError> {
         let mut deltas = Vec::new();
-        let mut unread = 0;
+        let mut bytes_since_yield = 0;
         while let Some(data) = decoder.next_data(is_last) {
             let data = data.map_err(|why| {
                 self.stream_error(StreamError::Violation(why.to_string()), is_last)
@@ -83,7 +83,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
             if data.trim_ascii().is_empty() {
                 continue;
             }
-            unread += data.len();
+            bytes_since_yield += data.len();
             let size = self.reader.size().bytes();
             let read = self.reader.on(data, &mut deltas);
             // Signatures and opaque blocks are content without a delta.
@@ -99,8 +99,8 @@ impl<R: ResponseReader> Attempt<'_, R> {
             if step == StreamStatus::Done {
                 return Ok(step);
             }
-            if unread >= YIELD_AFTER_BYTES {
-                unread = 0;
+            if bytes_since_yield >= YIELD_AFTER_BYTES {
+                bytes_since_yield = 0;
                 tokio::task::yield_now().await;
             }
         }

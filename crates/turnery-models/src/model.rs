@@ -187,7 +187,7 @@ pub enum ModelEvent {
 pub struct SilenceNotice {
     /// Time since the last content, or since the start of the attempt.
     pub length: Duration,
-    /// True if bytes, such as pings, arrived since the last notice.
+    /// True if bytes without content, such as pings, arrived since the last notice or the last content.
     pub is_connected: bool,
 }
 

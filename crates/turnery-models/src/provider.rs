@@ -12,7 +12,7 @@ pub trait ProviderSource: Send + Sync + 'static {
     /// Returns all providers. Must not block for long.
     fn current(&self) -> Arc<[ProviderConfig]>;
 
-    /// Starts the work that [`now`](Self::now) would wait for. Must not block.
+    /// Starts the work that [`current`](Self::current) would wait for. Must not block.
     fn prefetch(&self) {}
 
     /// Finds out which local servers respond and which models they serve, for [`offered`](Self::offered).

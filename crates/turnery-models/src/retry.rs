@@ -14,7 +14,7 @@ pub struct RetryPolicy {
     pub initial_wait: Duration,
     /// Factor by which each delay exceeds the one before.
     pub factor: u32,
-    /// Longest delay computed by turnery.
+    /// Longest delay computed by turnery, before jitter.
     pub max_wait: Duration,
     /// Fraction by which each delay is randomly shortened or extended.
     pub jitter: f64,

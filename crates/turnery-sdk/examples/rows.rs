@@ -29,7 +29,7 @@ const SCRIPT: &str = r#"{"answers": [
 #[derive(Default)]
 struct Rows(Mutex<Vec<(CorrelationId, String)>>);
 
-/// Applies an activity to its row.
+/// Change to the text of a row.
 enum RowChange {
     Append(String),
     Draw(String),
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(lines[4], "That is all there is.");
     }
 
-    fn shown(rows: &Rows, kind: EventKind) {
+    fn apply_event(rows: &Rows, kind: EventKind) {
         let event = Event {
             session_id: "s".into(),
             loop_id: "s.m.1".into(),
@@ -156,7 +156,7 @@ mod tests {
             disposition: Disposition::Executed,
             child_loop_id: None,
         };
-        shown(&rows, call);
+        apply_event(&rows, call);
         assert_eq!(rows.lines(), ["✓ look: found"]);
     }
 
@@ -169,7 +169,7 @@ mod tests {
             priority: PlanPriority::High,
             status: PlanStatus::Pending,
         }];
-        shown(&rows, EventKind::PlanUpdated { entries });
+        apply_event(&rows, EventKind::PlanUpdated { entries });
         assert!(rows.lines().is_empty());
     }
 }

@@ -260,7 +260,7 @@ async fn measure_reads(store: &SqliteStore) -> Outcome {
         ),
     ] {
         let query = ListQuery {
-            cwd,
+            folder: cwd,
             ..ListQuery::default()
         };
         measure_reading(name, ROUNDS, 100, async || {

@@ -533,7 +533,7 @@ fn list_page(
     };
     let here = |session: &&MemorySession| {
         query
-            .cwd
+            .folder
             .as_ref()
             .is_none_or(|cwd| session.info.folder == *cwd)
     };

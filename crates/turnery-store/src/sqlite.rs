@@ -174,7 +174,7 @@ impl Store for SqliteStore {
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let claimed = self.queue_claim(id, owner, None);
-        Box::pin(async move { Ok(claimed.await?.opened) })
+        Box::pin(async move { Ok(claimed.await?.claimed_lane) })
     }
 
     fn claim_and_journal(
@@ -294,7 +294,7 @@ impl Store for SqliteStore {
             .call_with_timeout(CHECK_TIMEOUT, Flush::Now, work)
     }
 
-    fn copies(&self) -> StoreFuture<'_, Vec<PathBuf>> {
+    fn backups(&self) -> StoreFuture<'_, Vec<PathBuf>> {
         self.reader.call(|db| Ok(repair::list_backups(&db.sql)?))
     }
 }

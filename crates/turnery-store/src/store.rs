@@ -28,7 +28,8 @@ pub trait Store: Send + Sync + 'static {
     /// lanes, each described for the user; `None` if there is no such session.
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>>;
 
-    /// Returns the history of a session: its loops, oldest first, with their messages and events.
+    /// Returns all readable loops of a session, on and off the chain, oldest first, with their messages and
+    /// events.
     ///
     /// `after` leaves out loops committed at or before that head version. Unreadable loops are left out, and
     /// their children are attached to the nearest readable ancestor; [`Store::check`] reports them.
@@ -65,7 +66,7 @@ pub trait Store: Send + Sync + 'static {
         let claimed = self.claim(id, owner);
         Box::pin(async move {
             Ok(ClaimOutcome {
-                opened: claimed.await?,
+                claimed_lane: claimed.await?,
                 is_journalled: false,
             })
         })
@@ -121,7 +122,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the copies made by repairs that still exist, oldest first. A copy holds every session of its
     /// time, including sessions deleted since. Only the user removes copies.
-    fn copies(&self) -> StoreFuture<'_, Vec<PathBuf>> {
+    fn backups(&self) -> StoreFuture<'_, Vec<PathBuf>> {
         Box::pin(ready(Ok(Vec::new())))
     }
 }
@@ -277,7 +278,7 @@ impl ArchivedFilter {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListQuery {
     /// Only sessions of exactly this folder, given with symbolic links resolved.
-    pub cwd: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
     /// Includes sessions created by tool calls.
     pub spawned: bool,
     /// Filter by archived state.
@@ -306,7 +307,7 @@ pub struct SessionPatch {
     pub model: Option<String>,
     /// Mode: `ask`, `edit`, `plan` or `auto`.
     pub mode: Option<String>,
-    /// Working directory and roots, as the client gave them when it opened the session.
+    /// Additional roots, absolute, as the client gave them when it opened the session.
     pub roots: Option<Vec<PathBuf>>,
     /// Time of the last prompt.
     pub updated_at: Option<Timestamp>,
@@ -344,7 +345,7 @@ impl SessionPatch {
 /// Claimant of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Globally unique id of this handle.
+    /// Globally unique id of the claimant; one process may have several.
     pub id: String,
     /// Description of the owner's process, so that a dead holder on the same machine is detected at once.
     pub process: String,
@@ -388,7 +389,7 @@ pub struct LoopBeginning {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimOutcome {
     /// The claimed lane.
-    pub opened: ClaimedLane,
+    pub claimed_lane: ClaimedLane,
     /// True if the loop's first events are journalled.
     pub is_journalled: bool,
 }
@@ -470,7 +471,9 @@ pub enum StoreError {
     /// The cursor was not issued by this store.
     #[error("{0:?} is not a cursor of this list; start again without one")]
     BadCursor(String),
-    /// The database is damaged, full, locked, or of a newer version. The message has the path and what to do.
+    /// Any other failure: the database is damaged, full, locked, or of a newer version, the store cannot keep
+    /// up, or the call is invalid. The message says what failed; for a database it has the path and what to
+    /// do.
     #[error("{0}")]
     Broken(String),
 }

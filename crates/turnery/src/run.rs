@@ -271,8 +271,8 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
 async fn finish_prompt(
     session: &Session,
     result: impl Future<Output = Result<PromptResult, PromptError>>,
-    seen: oneshot::Receiver<io::Result<output_thread::OutputSummary>>,
-) -> anyhow::Result<(PromptResult, output_thread::OutputSummary)> {
+    seen: oneshot::Receiver<io::Result<output_thread::FinalText>>,
+) -> anyhow::Result<(PromptResult, output_thread::FinalText)> {
     let result = result.await;
     session.close().await;
     let seen = seen

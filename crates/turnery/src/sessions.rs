@@ -77,7 +77,7 @@ async fn list_sessions(
         false => Some(resolve_cwd(None)?),
     };
     let mut query = ListQuery {
-        cwd,
+        folder: cwd,
         archived: match all {
             true => ArchivedFilter::Include,
             false => ArchivedFilter::Exclude,
@@ -287,7 +287,7 @@ async fn delete_sessions(
         }
     }
     if is_any_deleted {
-        let copies = store.copies().await;
+        let copies = store.backups().await;
         if let Err(error) = &copies {
             print_message(&format!(
                 "cannot tell whether repairs have left copies of the database: {error}"

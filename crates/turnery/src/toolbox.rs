@@ -1,4 +1,4 @@
-//! Selects the tools of this host.
+//! Builds the toolbox of the `turnery` program.
 
 use turnery_agent::SubAgentTool;
 use turnery_tools::{Shell, Toolbox};

@@ -26,7 +26,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     retries.run("MCP servers", || run_node_tests("mcp", &binary))
 }
 
-/// Folder of the published schemas, which come with the TypeScript client; `None` without npm.
+/// Installs the TypeScript client and returns its folder of published schemas; `None` without npm.
 ///
 /// # Errors
 /// npm could not install the client.

@@ -45,12 +45,12 @@ pub(crate) fn fmt() -> Result<()> {
     run_checked(
         Command::new("rustfmt")
             .args(["--check", "--edition", "2024"])
-            .args(files_of_tables()?),
+            .args(macro_declared_files()?),
     )
 }
 
-/// Returns the files of the modules that tables declare by macro, where `cargo fmt` does not find them.
-fn files_of_tables() -> Result<Vec<PathBuf>> {
+/// Returns the source files of modules that a macro declares, which `cargo fmt` does not find.
+fn macro_declared_files() -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for folder in [
         "crates/turnery-tools/src/tools",
@@ -107,7 +107,7 @@ pub(crate) fn write_schemas() -> Result<()> {
     )
 }
 
-/// Builds the conformance suite and its agents; returns the folder of the binaries.
+/// Builds all test targets of the workspace, and with them its binaries; returns the folder of the binaries.
 fn build_binaries() -> Result<PathBuf> {
     test_step::build()?;
     Ok(target_folder().join("debug"))
@@ -193,7 +193,7 @@ pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
 
 /// Runs `command` in a shell. Its environment is what cargo needs to find itself and the crates that are already here.
 fn try_first_command(command: &str) -> Result<()> {
-    let home = empty_home()?;
+    let home = recreate_empty_home()?;
     let user_home = env::home_dir().context("there is no home folder")?;
     let tool_home = |name: &str, folder: &str| {
         env::var_os(name).unwrap_or_else(|| user_home.join(folder).into_os_string())
@@ -211,8 +211,8 @@ fn try_first_command(command: &str) -> Result<()> {
         .env("HOME", &home)
         .stdin(Stdio::null())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    print!("{stdout}");
     ensure!(
         output.status.success(),
         "`{command}` ended with {}: {}",
@@ -222,15 +222,15 @@ fn try_first_command(command: &str) -> Result<()> {
     // The prompt asks where something is defined; the answer must come from tools and name the file.
     for expected in ["crates/turnery-engine/src/", "struct Loop"] {
         ensure!(
-            said.contains(expected),
+            stdout.contains(expected),
             "`{command}` did not say {expected:?}"
         );
     }
     Ok(())
 }
 
-/// Returns a new, empty home folder.
-pub(crate) fn empty_home() -> Result<PathBuf> {
+/// Creates an empty home folder in the target folder, and deletes the one of the previous call.
+pub(crate) fn recreate_empty_home() -> Result<PathBuf> {
     let home = target_folder().join("empty-home");
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home)?;

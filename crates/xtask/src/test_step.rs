@@ -3,7 +3,7 @@
 use crate::{
     ci::Retries,
     clients,
-    steps::{cargo, empty_home, target_folder},
+    steps::{cargo, recreate_empty_home, target_folder},
     tee::{TeeOutput, tee},
 };
 use anyhow::{Context, Result, ensure};
@@ -63,7 +63,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
 
 /// Returns the output of `turnery tool list` without any configuration; its last line describes the sandbox.
 fn list_tools() -> Result<String> {
-    let home = empty_home()?;
+    let home = recreate_empty_home()?;
     let output = Command::new(target_folder().join("debug/turnery"))
         .args(["tool", "list"])
         .current_dir(&home)

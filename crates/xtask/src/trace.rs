@@ -93,7 +93,7 @@ fn read_trace() -> Result<Trace> {
     let kit = kit::parse(&text(KIT_FILE)?, &table)
         .with_context(|| format!("failed to read {KIT_FILE}"))?;
     let mut proofs = Vec::new();
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut modules = NamedModules::default();
     for RepoFile { path, text } in tidy::files() {
         let Some(read) = marks::mark_reader(&path) else {
@@ -102,13 +102,13 @@ fn read_trace() -> Result<Trace> {
         modules.add_file(&path, &text);
         let (found, wrong) = read(&path, &text);
         proofs.extend(found);
-        faults.extend(wrong);
+        errors.extend(wrong);
     }
     let never_run = proofs
         .iter()
-        .filter(|proof| !modules.is_compiled(&proof.file));
-    faults.extend(never_run.map(|proof| proof.error("nothing runs this file".to_owned())));
-    build_trace(table, kit, proofs, faults)
+        .filter(|proof| !modules.is_tested(&proof.file));
+    errors.extend(never_run.map(|proof| proof.error("nothing runs this file".to_owned())));
+    build_trace(table, kit, proofs, errors)
 }
 
 /// Joins the marks with the table.

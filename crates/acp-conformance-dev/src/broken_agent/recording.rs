@@ -1,4 +1,4 @@
-//! Records forwarded lines, so that they can be replayed against other faults.
+//! Records the lines of both directions as they arrive, so that they can be replayed against other faults.
 
 use crate::faults::Direction;
 use std::{
@@ -8,7 +8,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Lines of one process, in the order in which they were forwarded.
+/// Lines that one proxy process read from both sides, before any fault, in the order in which it handled
+/// them.
 pub type Recording = Vec<(Direction, Vec<u8>)>;
 
 /// Writer of one recording.

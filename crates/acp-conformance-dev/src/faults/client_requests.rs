@@ -1,4 +1,4 @@
-//! Faults of the agent's requests for permission, files and answers.
+//! Faults of the agent's requests for permission, files and elicitations.
 
 use super::{
     Direction,
@@ -15,7 +15,7 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
 ];
 
 const REQUEST_PERMISSION: &str = "session/request_permission";
-const CREATE: &str = "elicitation/create";
+const CREATE_ELICITATION: &str = "elicitation/create";
 
 /// Sends the permission request only at the end of the turn, so that the call has always run before the
 /// answer.
@@ -34,6 +34,7 @@ fn runs_before_answer(m: &mut InterceptedLine<'_>) {
     }
 }
 
+/// Appends a copy of the first permission option, with the same id and another name.
 fn options_with_one_id(m: &mut InterceptedLine<'_>) {
     if m.is_agent_call(REQUEST_PERMISSION)
         && let Some(options) = m.get("/params/options").as_array()
@@ -57,13 +58,13 @@ fn file_path_relative(m: &mut InterceptedLine<'_>) {
 
 /// Reuses the id of an open elicitation for a URL elicitation.
 fn link_id_twice(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_call(CREATE) && m.get_str("/params/mode") == "url" {
+    if m.is_agent_call(CREATE_ELICITATION) && m.get_str("/params/mode") == "url" {
         let asking = m.get("/id").clone();
         let id = m
             .connection
             .pending_requests(Direction::ToClient)
             .find_map(|open| {
-                let is_other = open.method == CREATE && open.id != asking;
+                let is_other = open.method == CREATE_ELICITATION && open.id != asking;
                 let id = open.params["elicitationId"].as_str().filter(|_| is_other);
                 id.map(str::to_owned)
             });

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Memory of a fault across lines.
 #[derive(Debug, Default)]
 pub(crate) struct FaultMemory {
-    /// Messages held back.
+    /// Queue of values kept for later lines: usually messages held back, for some faults ids or reasons.
     pub(crate) held: Vec<Value>,
     /// Values by name.
     pub(crate) notes: BTreeMap<String, Value>,
@@ -57,8 +57,8 @@ impl InterceptedLine<'_> {
         }
     }
 
-    /// Returns the method of the request that this line responds to, if it was made up or not as `is_injected` says;
-    /// empty otherwise.
+    /// Returns the method of the request that this line answers. Considers only requests injected by a fault
+    /// if `is_injected` is true, only those of the other side otherwise; empty if there is none.
     pub(crate) fn answered_method(&self, is_injected: bool) -> &str {
         match &self.kind {
             MessageKind::Response(open) if open.injected == is_injected => &open.method,
@@ -274,7 +274,7 @@ impl InterceptedLine<'_> {
         self.lines_before.push((Direction::ToAgent, message));
     }
 
-    /// Sends a made-up request to the client; the agent does not see the response.
+    /// Sends an injected request to the client before this line; the agent does not see the response.
     pub(crate) fn send_request_to_client(&mut self, method: &str, params: Value) {
         let id = self
             .connection
@@ -284,7 +284,7 @@ impl InterceptedLine<'_> {
         );
     }
 
-    /// Sends a made-up request to the agent; the client does not see the response.
+    /// Sends an injected request to the agent before this line; the client does not see the response.
     pub(crate) fn send_request_to_agent(&mut self, method: &str, params: Value) {
         let id = self
             .connection

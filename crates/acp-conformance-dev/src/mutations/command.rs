@@ -27,8 +27,8 @@ pub struct MutationsArgs {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only a few cases per fault: quick, and blind to most false alarms.
-    #[arg(long)]
-    near: bool,
+    #[arg(long = "near")]
+    nearest_cases_only: bool,
     /// Number of cases played at once.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
@@ -40,8 +40,8 @@ pub struct MutationsArgs {
     patience: u64,
     /// Milliseconds to wait for a line from a broken agent; unexpected results are tried again with
     /// `--patience`.
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
-    hurry: u64,
+    #[arg(long = "hurry", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    fault_patience: u64,
     /// Format of the table.
     #[arg(long, value_enum, default_value_t = MutationFormat::Markdown)]
     format: MutationFormat,
@@ -97,8 +97,8 @@ impl MutationsArgs {
             agent: &agent,
             proxy: &find_proxy()?,
             options: &options,
-            fault_patience: Duration::from_millis(self.hurry),
-            nearest_cases_only: self.near,
+            fault_patience: Duration::from_millis(self.fault_patience),
+            nearest_cases_only: self.nearest_cases_only,
             only: &self.only,
         };
         let on_row = |row: &MutationRow| progress(&progress_line(row));

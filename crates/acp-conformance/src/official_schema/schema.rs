@@ -24,11 +24,11 @@ pub(super) struct Schema {
     /// Schema of members without an entry in `properties`.
     pub(super) additional: Option<Box<Schema>>,
     pub(super) items: Option<Box<Schema>>,
-    /// Member that identifies this variant.
+    /// Name of the member whose constant value identifies this variant.
     pub(super) tag: Option<String>,
-    /// Tags of the variants.
+    /// Names of the members that identify the variants.
     pub(super) tags: BTreeSet<String>,
-    /// Name of the unstable part.
+    /// Name of this schema if it is unstable: `Definition`, or `Definition.member` for a member or variant.
     pub(super) unstable: Option<String>,
     /// True if members without a schema are allowed.
     pub(super) is_open: bool,
@@ -99,8 +99,8 @@ impl Schema {
     }
 }
 
-/// Returns true if unnamed members are allowed: explicitly, or because the schema restricts nothing, like the
-/// schema of error data, an alternative to named shapes.
+/// Returns true if members that the schema does not name are allowed: explicitly, or because the schema has
+/// no constraints at all.
 fn allows_unknown_members(schema: &Value) -> bool {
     let allows = |key| schema.get(key).is_some_and(|others| *others != false);
     let mut words = schema.as_object().into_iter().flatten();

@@ -210,7 +210,7 @@ fn check_unknown_members(
     };
     let key = path.rsplit('/').next().unwrap_or_default();
     let why = format!("{name} has no member {path}");
-    if is_terminal_login(shape, path) {
+    if is_terminal_login_argument(shape, path) {
         recorder.broken(
             "AUTH-10",
             format!("{name}: {path} is not what a terminal login has"),
@@ -223,9 +223,9 @@ fn check_unknown_members(
     }
 }
 
-/// Returns true if a terminal login has invalid arguments; it then matches another login type, which lacks
-/// these members.
-fn is_terminal_login(shape: &CheckedValue<'_>, path: &str) -> bool {
+/// Returns true if the unknown member is `args` or `env` of a terminal login. They are unknown only if they
+/// are invalid: the login then matches another login type, which lacks these members.
+fn is_terminal_login_argument(shape: &CheckedValue<'_>, path: &str) -> bool {
     let Some((login, "args" | "env")) = path.rsplit_once('/') else {
         return false;
     };

@@ -522,6 +522,6 @@ fn update_order_errors_are_reported() {
 fn seen_rules_are_listed() {
     let mut oracle = Oracle::default();
     oracle.on_received_line(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
-    let seen: Vec<&str> = oracle.seen_rules().iter().copied().collect();
+    let seen: Vec<&str> = oracle.exercised_rules().iter().copied().collect();
     assert_eq!(seen, ["EXT-3", "RPC-1", "TR-1", "TR-2", "TR-3"]);
 }

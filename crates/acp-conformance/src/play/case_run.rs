@@ -410,7 +410,7 @@ impl<'a> CaseRun<'a> {
     }
 
     fn collect_exercised_rules(&mut self) {
-        self.exercised_rules.extend(self.oracle.seen_rules());
+        self.exercised_rules.extend(self.oracle.exercised_rules());
     }
 
     /// Splits sent bytes into lines for the observers of the connection.

@@ -110,13 +110,13 @@ impl CaseRun<'_> {
 
     pub(super) fn check_message_text(
         &self,
-        voice: ChunkAuthor,
+        author: ChunkAuthor,
         text: &str,
         session: &str,
         not: bool,
     ) -> Result<(), StepError> {
         let session = self.variable(session)?;
-        let chunk = match voice {
+        let chunk = match author {
             ChunkAuthor::Agent => "agent_message_chunk",
             ChunkAuthor::Thought => "agent_thought_chunk",
             ChunkAuthor::User => "user_message_chunk",

@@ -8,7 +8,8 @@ use crate::{outcome::Finding, verdict::Verdict};
 use askama::Template;
 use std::time::Duration;
 
-/// Report of `templates/report.xml`, which escapes values by [`escape`], as it replaces unsafe characters, too.
+/// Values for the template `templates/report.xml`. The template calls [`escape`] instead of askama's escaper,
+/// which does not replace unsafe characters.
 #[derive(Template)]
 #[template(path = "report.xml", escape = "none")]
 struct JunitReport<'a> {

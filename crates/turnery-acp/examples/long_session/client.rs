@@ -22,8 +22,8 @@ pub(crate) struct OpenTiming {
     pub(crate) bytes: usize,
 }
 
-/// Opens the session once with each method, each time with a fresh agent.
-pub(crate) fn open(
+/// Measures opening the session with `session/resume` and with `session/load`, each on a fresh agent.
+pub(crate) fn measure_opening(
     agent: impl Fn() -> Agent,
     id: &SessionId,
     cwd: &Path,

@@ -81,7 +81,7 @@ async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [Op
     session.close().await;
     drop(own);
     let again = || agent(store(), Arc::clone(&model));
-    let openings = client::open(again, &id, &here.cwd)?;
+    let openings = client::measure_opening(again, &id, &here.cwd)?;
     Ok((model.windows()?, openings))
 }
 

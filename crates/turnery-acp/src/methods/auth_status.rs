@@ -1,5 +1,5 @@
-//! `auth/status` (unstable, behind `auth.status`): reports whether a session could begin now. Changes nothing
-//! and never starts a login.
+//! `auth/status` (unstable, capability `auth.status`): reports whether the client is authenticated, or needs
+//! to be, for the session it most likely opens next. Changes nothing and never starts a login.
 
 use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{AuthState, AuthStatusRequest, AuthStatusResponse};

@@ -22,7 +22,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, Rpc
     let query = ListQuery {
         spawned: false,
         archived: parse_archive_filter(request.archived)?,
-        cwd: request.cwd,
+        folder: request.cwd,
         cursor: request.cursor,
         limit: 0,
     };

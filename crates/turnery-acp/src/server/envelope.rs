@@ -132,8 +132,8 @@ pub(crate) fn classify_line(line: &[u8]) -> Envelope<'_> {
 
 impl<'a> MessageMembers<'a> {
     /// Classifies the message by its members. A string `method` without `id` is a notification and never gets
-    /// a response, whatever else is wrong with it (RPC-5). Anything else that is malformed gets an error
-    /// (RPC-7), under its id if only its `jsonrpc` is missing.
+    /// a response, whatever else is wrong with it (RPC-5). Other malformed messages get an error (RPC-7),
+    /// under their id if only their `jsonrpc` is missing; malformed responses are ignored.
     fn classify(self) -> Envelope<'a> {
         let id = self.id.map(|raw| (raw.get(), RequestId::parse(raw.get())));
         let Some(method) = self.method else {

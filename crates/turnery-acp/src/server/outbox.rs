@@ -17,8 +17,8 @@ use turnery_engine::{EventKind, SessionId};
 /// Outbox of one session.
 pub(crate) struct WireOutbox {
     queue: PollSender<WriteItem>,
-    /// Condition for sending anything: the response to the request that opens the session is queued (SESS-7),
-    /// or the response to the previous prompt.
+    /// Future that resolves when the outbox may send again: the response to the request that opens the
+    /// session (SESS-7) or to the previous prompt is queued, or a large batch is written.
     gate: Option<BoxFuture<'static, ()>>,
     barrier: PromptBarrier,
     view: SessionView,

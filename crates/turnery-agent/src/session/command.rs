@@ -144,7 +144,7 @@ impl Interjection {
             reply: None,
             inserted: None,
             slot: QueueSlot::default(),
-            active_guard: self.active_prompts.open(),
+            active_guard: self.active_prompts.increment(),
         })
     }
 }

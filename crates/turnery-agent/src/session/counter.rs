@@ -15,7 +15,7 @@ impl SharedCounter {
     }
 
     /// Increments the counter until the guard is dropped.
-    pub(crate) fn open(&self) -> CounterGuard {
+    pub(crate) fn increment(&self) -> CounterGuard {
         CounterGuard {
             before: self.0.fetch_add(1, Ordering::AcqRel),
             counter: self.clone(),

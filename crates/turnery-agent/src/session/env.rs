@@ -12,8 +12,8 @@ use turnery_models::{Model, ModelRegistry};
 use turnery_store::Store;
 use turnery_tools::{Policy, Toolbox, Workspace};
 
-/// Environment in which a session's loops run. Candidates and child sessions start with a copy, which they
-/// may only restrict.
+/// Environment in which a session's loops run. Candidates and child sessions start with a copy, in which they
+/// may replace the model and the client but never allow more than the session does.
 #[derive(Clone)]
 pub(crate) struct SessionEnv {
     pub(crate) store: Arc<dyn Store>,

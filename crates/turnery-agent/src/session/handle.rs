@@ -164,7 +164,7 @@ impl Session {
     ) -> Result<PromptHandle, StartError> {
         let (open, cancel_all) = {
             let all = self.lock_cancel_token();
-            (self.shared.open.open(), all.clone())
+            (self.shared.open.increment(), all.clone())
         };
         if open.before >= MAX_QUEUED_PROMPTS {
             return Err(StartError::Full(MAX_QUEUED_PROMPTS));
@@ -267,7 +267,7 @@ impl Session {
         if content.is_empty() {
             return Err(InterjectError::Empty);
         }
-        let pending = self.shared.interjections.open();
+        let pending = self.shared.interjections.increment();
         if pending.before >= MAX_PENDING_INTERJECTIONS {
             return Err(InterjectError::Full(MAX_PENDING_INTERJECTIONS));
         }

@@ -46,7 +46,10 @@ impl PendingBeginning {
             Err(_) => true,
         };
         let outcome = claimed?;
-        Ok((outcome.opened, outcome.is_journalled.then_some(pending)))
+        Ok((
+            outcome.claimed_lane,
+            outcome.is_journalled.then_some(pending),
+        ))
     }
 
     /// Returns the number of events already journalled for a loop that begins with `effects`. A differing

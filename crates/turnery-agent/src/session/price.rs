@@ -1,4 +1,4 @@
-//! Looks up the token price of a model for a cost limit.
+//! Looks up the token price of a model.
 
 use turnery_engine::Price;
 use turnery_models::{ModelName, ModelRegistry};
@@ -15,7 +15,8 @@ pub struct UnknownPriceError {
     pub model: ModelName,
 }
 
-/// Returns the price of a model's tokens for a cost limit. The offline model is free.
+/// Returns the price of a model's tokens from the model registry. The offline model is free. Fails if no
+/// price is known.
 pub fn known_price(models: &ModelRegistry, name: &ModelName) -> Result<Price, UnknownPriceError> {
     let price = match name.provider.as_str() {
         "offline" => Some(Price::default()),

@@ -129,7 +129,7 @@ impl SessionTask {
             last_loop_number: last_used_loop_number(&opened, self.conversation.last_lost_loop),
             ..scope
         };
-        let planned = match self.wait_for_servers(kind, &scope, &mut guard).await {
+        let planned = match self.resolve_prompt_kind(kind, &scope, &mut guard).await {
             Ok(kind) => self.plan_loop(kind).await,
             Err(error) => Err(error),
         };

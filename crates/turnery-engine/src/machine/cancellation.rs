@@ -144,7 +144,7 @@ impl Loop {
         if self.emitter.turn_index.is_some() {
             self.end_cut_off_turn(ResponseDraft::default());
         } else {
-            self.continue_halted();
+            self.stop_before_next_turn();
         }
     }
 

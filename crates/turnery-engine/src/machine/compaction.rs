@@ -26,6 +26,7 @@ impl Loop {
         self.request_compaction(CompactionReason::Overflow(error));
     }
 
+    /// Starts a compaction, after its `BeforeCompaction` hook if one is installed.
     pub(super) fn request_compaction(&mut self, reason: CompactionReason) {
         if self.spec.hooks.compaction {
             let hook = HookRequest::BeforeCompaction(self.gauge.size);

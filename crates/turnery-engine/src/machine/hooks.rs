@@ -106,14 +106,14 @@ impl Loop {
     /// Continues a halted loop without the verdict of the pending hook.
     pub(super) fn resume_without_hook(&mut self, pending: PendingHook) {
         match pending {
-            PendingHook::Prompt(_) | PendingHook::Checkpoint(_) => self.continue_halted(),
+            PendingHook::Prompt(_) | PendingHook::Checkpoint(_) => self.stop_before_next_turn(),
             PendingHook::Queued(content, filtering) => {
                 self.abandon_filtering(content, filtering);
-                self.continue_halted();
+                self.stop_before_next_turn();
             }
             PendingHook::BeforeTurn(turn) => {
                 self.abandon_turn(turn);
-                self.continue_halted();
+                self.stop_before_next_turn();
             }
             PendingHook::AfterTurn(next) => self.continue_with(next),
             PendingHook::OnError(failure) => self.end_failed_loop(failure),
@@ -123,8 +123,9 @@ impl Loop {
         }
     }
 
-    /// Ends a halted loop in which nothing is pending.
-    pub(super) fn continue_halted(&mut self) {
+    /// Ends a loop that was halted or has reached a limit, in place of its next turn. No hook, model call or
+    /// tool call may be pending.
+    pub(super) fn stop_before_next_turn(&mut self) {
         self.continue_with(NextStep::Turn(PendingTurn::continuation(None)));
     }
 }

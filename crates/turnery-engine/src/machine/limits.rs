@@ -37,7 +37,7 @@ impl Loop {
         self.emit_limit_notice(&limit);
         if self.can_give_last_reply(&limit) {
             if self.spec.loop_turn_limit.is_none() {
-                self.own_spending.last_reply_used = true;
+                self.own_spending.forced_reply_used = true;
             } else {
                 self.own_spending.turns += 1;
             }
@@ -56,7 +56,7 @@ impl Loop {
                 let reached = self.spec.limits.reached_limit(&self.prompt_spending());
                 reached.is_none()
             }
-            None => !self.other_spending.last_reply_used && !self.is_budget_spent(),
+            None => !self.other_spending.forced_reply_used && !self.is_budget_spent(),
         };
         by_turns && self.spec.forced_reply && has_room
     }

@@ -142,7 +142,8 @@ pub struct Price {
 /// Limits of a prompt (UP-1). All except `response` are compared with `>=`, before each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of ordinary turns, not counting the last reply (C-4).
+    /// Number of ordinary turns, not counting the additional reply after this limit
+    /// ([`LoopSpec::forced_reply`], C-4).
     pub turns: u32,
     /// Input and output tokens without cached ones (see [`Usage::uncached`](crate::Usage::uncached)).
     pub tokens: u64,
@@ -179,7 +180,7 @@ pub struct Spending {
     /// Cost, as far as prices are known. Unit: millionths.
     pub cost: u64,
     /// True if the last reply of the prompt was requested (C-4).
-    pub last_reply_used: bool,
+    pub forced_reply_used: bool,
 }
 
 impl Spending {
@@ -198,7 +199,7 @@ impl Spending {
             tokens: self.tokens.saturating_add(other.tokens),
             time: self.time.saturating_add(other.time),
             cost: self.cost.saturating_add(other.cost),
-            last_reply_used: self.last_reply_used || other.last_reply_used,
+            forced_reply_used: self.forced_reply_used || other.forced_reply_used,
         }
     }
 
@@ -210,7 +211,7 @@ impl Spending {
             tokens: self.tokens.saturating_sub(part.tokens),
             time: self.time.saturating_sub(part.time),
             cost: self.cost.saturating_sub(part.cost),
-            last_reply_used: self.last_reply_used && !part.last_reply_used,
+            forced_reply_used: self.forced_reply_used && !part.forced_reply_used,
         }
     }
 }

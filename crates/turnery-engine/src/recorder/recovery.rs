@@ -223,7 +223,8 @@ impl JournalRecovery {
         }
     }
 
-    /// Returns true if the loop has a message that may stay in the conversation.
+    /// Returns true if the loop may stay in the conversation: it was running, has a complete message or a
+    /// compaction block, and its end does not exclude it.
     fn can_stay(&self) -> bool {
         !self.is_excluded
             && self.recorder.record().is_some_and(|record| {

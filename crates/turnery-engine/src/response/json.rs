@@ -79,7 +79,8 @@ impl<'a> ResponseShape<'a> {
         }
     }
 
-    /// Checks that the part required by this shape is present.
+    /// Fails if the response reports a failure or a cancellation, or if its message or content is malformed
+    /// or is missing where the shape requires one.
     fn check(&self) -> Result<(), ResponseError> {
         match self {
             Self::Choice(map) => chat_message::check_choice(map),

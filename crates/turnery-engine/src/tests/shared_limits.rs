@@ -210,7 +210,7 @@ fn last_reply_is_given_once_per_prompt() {
         let mut script = LoopHarness::start(LoopSpec {
             other_spending: Spending {
                 turns: 3,
-                last_reply_used: others,
+                forced_reply_used: others,
                 ..Spending::default()
             },
             forced_reply: true,
@@ -223,7 +223,7 @@ fn last_reply_is_given_once_per_prompt() {
                 .iter()
                 .any(|it| it.message.text() == "hello");
             assert!(told, "the model hears the prompt");
-            assert!(script.machine.spending().last_reply_used);
+            assert!(script.machine.spending().forced_reply_used);
             assert_eq!(script.machine.spending().turns, 0, "it comes on top");
             script.feed(text_answer("so far"));
             let text = "so far".into();

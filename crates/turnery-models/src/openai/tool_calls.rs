@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap};
 use turnery_engine::ModelDelta;
 
-/// A call that may still grow.
-struct OpenCall {
+/// Tool call of the response, complete or still receiving arguments.
+struct StreamedCall {
     /// Id from the server, which may be empty.
     id: String,
     /// Index of its block in the response.
@@ -25,8 +25,8 @@ struct OpenCall {
 /// Tool calls of one response.
 #[derive(Default)]
 pub(super) struct ToolCallAssembler {
-    open: Vec<OpenCall>,
-    /// Last call of each index, as a position in `open`.
+    calls: Vec<StreamedCall>,
+    /// Last call of each index, as a position in `calls`.
     by_index: HashMap<u32, usize>,
     /// Last call of each non-empty id.
     by_id: HashMap<String, usize>,
@@ -42,7 +42,7 @@ impl ToolCallAssembler {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.calls.is_empty()
     }
 
     /// Reads one delta.
@@ -60,10 +60,10 @@ impl ToolCallAssembler {
             Some(place) => place,
             None => self.begin_call(delta.index, id, name, parts),
         };
-        let Some(open) = self.open.get_mut(place) else {
+        let Some(call) = self.calls.get_mut(place) else {
             return Ok(());
         };
-        let at = open.at;
+        let at = call.at;
         if let Some(ResponseBlock::Call { name: known, .. }) = parts.block_mut(at)
             && known.is_empty()
         {
@@ -72,13 +72,13 @@ impl ToolCallAssembler {
         }
         if let Some(raw) = function.arguments {
             let fragment = arguments(raw)?;
-            open.json.push(&fragment);
+            call.json.push(&fragment);
             parts.args(at, &fragment, out);
         }
         Ok(())
     }
 
-    /// Starts a call, and returns its position in `open`.
+    /// Starts a call, and returns its position in `calls`.
     fn begin_call(
         &mut self,
         index: Option<u32>,
@@ -91,14 +91,14 @@ impl ToolCallAssembler {
             name: name.to_owned(),
             args: String::new(),
         });
-        let place = self.open.len();
+        let place = self.calls.len();
         if let Some(index) = index {
             self.by_index.insert(index, place);
         }
         if !id.is_empty() {
             self.by_id.insert(id.to_owned(), place);
         }
-        self.open.push(OpenCall {
+        self.calls.push(StreamedCall {
             id: id.to_owned(),
             at,
             json: JsonEndDetector::default(),
@@ -106,7 +106,7 @@ impl ToolCallAssembler {
         place
     }
 
-    /// Returns the call that a delta continues, as a position in `open`; `None` if it starts one.
+    /// Returns the call that a delta continues, as a position in `calls`; `None` if it starts one.
     fn find(
         &mut self,
         index: Option<u32>,
@@ -120,16 +120,16 @@ impl ToolCallAssembler {
             }
             // A name or an id starts a call; bare arguments belong to the last one.
             let is_bare = id.is_empty() && name.is_empty();
-            return self.open.len().checked_sub(1).filter(|_| is_bare);
+            return self.calls.len().checked_sub(1).filter(|_| is_bare);
         };
         let place = *self.by_index.get(&index)?;
-        let open = self.open.get_mut(place)?;
-        if name.is_empty() || (!id.is_empty() && open.id == id) {
+        let call = self.calls.get_mut(place)?;
+        if name.is_empty() || (!id.is_empty() && call.id == id) {
             return Some(place);
         }
         // Several complete calls under one index: a different id, or a new start after a complete call.
-        let is_next = if id.is_empty() || open.id.is_empty() {
-            open.json.is_complete(parts.block_mut(open.at))
+        let is_next = if id.is_empty() || call.id.is_empty() {
+            call.json.is_complete(parts.block_mut(call.at))
         } else {
             true
         };

@@ -44,7 +44,7 @@ pub(super) fn claim(
     db.empty_journals.insert(id.clone(), fence);
     db.loop_numbers.insert(id.clone(), numbers);
     Ok(ClaimOutcome {
-        opened: ClaimedLane {
+        claimed_lane: ClaimedLane {
             lane: Lane {
                 session_id: id.clone(),
                 owner_id: owner.id.clone(),
@@ -191,7 +191,7 @@ pub(super) mod tests {
     pub(in super::super) fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
         let now = Clock::system().reading();
         let claimed = claim(db, id, &Owner::for_this_process(), None, now).unwrap();
-        let opened = claimed.opened;
+        let opened = claimed.claimed_lane;
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
         let record = LoopRecord::new_running(id.clone(), loop_id, "turnery".into(), now.wall);
         let commit = Commit {
@@ -224,7 +224,7 @@ pub(super) mod tests {
         db.sql.progress_handler(1, Some(count)).unwrap();
         let now = Clock::system().reading();
         let claimed = claim(&mut db, &ids[0], &Owner::for_this_process(), None, now).unwrap();
-        let opened = claimed.opened;
+        let opened = claimed.claimed_lane;
         assert_eq!(opened.last_number, rounds);
         steps.load(Ordering::Relaxed)
     }

@@ -72,7 +72,7 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> Result<ListPage, JobEr
         Some(start) => (start.updated_at.as_str(), start.id.as_str()),
         None => ("~", ""),
     };
-    let here = match &query.cwd {
+    let here = match &query.folder {
         // No session is stored for a folder whose name is not UTF-8.
         Some(cwd) => match cwd.to_str() {
             Some(cwd) => Some(cwd),
@@ -106,7 +106,7 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> Result<ListPage, JobEr
 /// Returns the statement of one list page. Parameters: the position after which the page starts (time and id),
 /// the number of rows, the folder or NULL.
 fn list_sql(query: &ListQuery) -> String {
-    let folder = match query.cwd {
+    let folder = match query.folder {
         Some(_) => "folder = ?4",
         None => "?4 IS NULL",
     };

@@ -150,7 +150,7 @@ impl Worker {
                 work,
             }
         });
-        self.answer(queued)
+        self.await_reply(queued)
     }
 
     /// Queues events for the journal, and resolves when they are written. Fails if earlier events of the loop
@@ -167,7 +167,7 @@ impl Worker {
         if let Err(error) = &queued {
             self.truncated.add(loop_id, &error.to_string());
         }
-        self.answer(queued)
+        self.await_reply(queued)
     }
 
     /// Queues the job that `job` creates from its reply.
@@ -177,7 +177,7 @@ impl Worker {
         is_short: bool,
         job: impl FnOnce(Arc<JobReply<T>>) -> Job,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
-        let running = self.running()?;
+        let running = self.get_or_start_thread()?;
         let inline = self.inline_runtime.as_ref().filter(|_| is_short);
         let inline = inline.filter(|_| running.shared.was_quick());
         let urgency = match inline {
@@ -206,7 +206,7 @@ impl Worker {
         Ok(answered)
     }
 
-    fn answer<T: Send + 'static>(
+    fn await_reply<T: Send + 'static>(
         &self,
         queued: Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>,
     ) -> StoreFuture<'static, T> {
@@ -221,7 +221,9 @@ impl Worker {
             return;
         }
         let loop_id = append.loop_id.clone();
-        let queued = self.running().map_err(|error| error.to_string());
+        let queued = self
+            .get_or_start_thread()
+            .map_err(|error| error.to_string());
         let queued = queued.and_then(|running| {
             let job = Job::Append {
                 append,
@@ -235,7 +237,7 @@ impl Worker {
         }
     }
 
-    fn running(&self) -> Result<&WorkerThread, StoreError> {
+    fn get_or_start_thread(&self) -> Result<&WorkerThread, StoreError> {
         let running = self.running.get_or_init(|| self.start()).as_ref();
         running.map_err(Clone::clone)
     }

@@ -59,12 +59,12 @@ async fn claim_journals_only_the_expected_loop() {
     let claimed = claim_with_beginning(store, &a, 0, 2).await;
     assert!(!claimed.is_journalled);
     let first = record("s1", 1, "Hello").into();
-    let commit = commit_of(&claimed.opened.lane, 0, &first);
+    let commit = commit_of(&claimed.claimed_lane.lane, 0, &first);
     store.commit(commit).await.unwrap();
     for (head, number) in [(0, 2), (2, 2), (1, 1), (1, 3)] {
         let claimed = claim_with_beginning(store, &a, head, number).await;
         assert!(!claimed.is_journalled, "{head} {number}");
-        assert_eq!(claimed.opened.last_number, 1);
+        assert_eq!(claimed.claimed_lane.last_number, 1);
     }
     // A journal that does not start with its loop leaves no record, but its number is used.
     let lane = store.claim(&"s1".into(), &a).await.unwrap().lane;
@@ -143,7 +143,7 @@ async fn refused_commit_drops_what_the_claim_journalled() {
     let (store, db) = database(&folder).await;
     let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     let whole = Arc::new(record("s1", 1, "Hello"));
-    let commit = commit_of(&claimed.opened.lane, 5, &whole);
+    let commit = commit_of(&claimed.claimed_lane.lane, 5, &whole);
     let refused = StoreError::HeadConflict {
         expected: 5,
         actual: 0,
@@ -161,7 +161,7 @@ async fn later_events_follow_those_of_the_claim() {
     let claimed = claim_with_beginning(&*world.store, &a, 0, 1).await;
     let all = events("s1", 1, "Hello");
     let rest = all[4..6].to_vec();
-    let lane = &claimed.opened.lane;
+    let lane = &claimed.claimed_lane.lane;
     let written = world.store.append_now(lane, &loop_id("s1", 1), rest);
     written.await.unwrap();
     let loops = recovered_loops(&*world.store, &a).await;
@@ -193,7 +193,7 @@ async fn commit_drops_what_the_claim_journalled() {
     let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     assert_eq!(journal_rows(&db), 1);
     let whole = Arc::new(record("s1", 1, "Hello"));
-    let commit = commit_of(&claimed.opened.lane, 0, &whole);
+    let commit = commit_of(&claimed.claimed_lane.lane, 0, &whole);
     store.commit(commit).await.unwrap();
     assert_eq!(journal_rows(&db), 0);
     assert_eq!(recovered_loops(&store, &owner("a")).await, [whole]);
@@ -211,6 +211,6 @@ async fn claim_succeeds_when_the_journal_fails() {
     let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     assert!(!claimed.is_journalled);
     let whole = Arc::new(record("s1", 1, "Hello"));
-    let commit = commit_of(&claimed.opened.lane, 0, &whole);
+    let commit = commit_of(&claimed.claimed_lane.lane, 0, &whole);
     assert_eq!(store.commit(commit).await, Ok(1));
 }

@@ -358,7 +358,7 @@ async fn repair_fixes_damage_and_keeps_previous_values() {
         );
 
         // The copy keeps sessions that are deleted later, so the user must be able to find it.
-        assert_eq!(store.copies().await, Ok(vec![copy.clone()]));
+        assert_eq!(store.backups().await, Ok(vec![copy.clone()]));
 
         // The session is usable.
         let opened = store.claim(&id, &owner("b")).await.unwrap();

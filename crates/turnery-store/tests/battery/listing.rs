@@ -31,7 +31,7 @@ async fn special_characters_in_a_folder_are_kept(world: &World) {
     }
     for (number, folder) in folders.iter().enumerate() {
         let query = ListQuery {
-            cwd: Some(folder.into()),
+            folder: Some(folder.into()),
             ..ListQuery::default()
         };
         let page = world.store.list(query).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_folder_that_is_not_text_has_no_sessions() {
     let world = World::sqlite();
     world.store.create(new_session("s1")).await.unwrap();
     let query = ListQuery {
-        cwd: Some(std::ffi::OsStr::from_bytes(b"/a\xff").into()),
+        folder: Some(std::ffi::OsStr::from_bytes(b"/a\xff").into()),
         ..ListQuery::default()
     };
     assert_eq!(world.store.list(query).await, Ok(ListPage::default()));
@@ -119,7 +119,7 @@ async fn folder_filter_is_exact(world: &World) {
         ("/", vec![]),
     ] {
         let query = ListQuery {
-            cwd: Some(PathBuf::from(cwd)),
+            folder: Some(PathBuf::from(cwd)),
             ..ListQuery::default()
         };
         assert_eq!(list_ids(world, query).await, expected, "{cwd}");
@@ -143,7 +143,7 @@ pub(crate) async fn pages_show_each_session_once(world: &World) {
         let query = ListQuery {
             cursor,
             limit: 4,
-            cwd: Some("/home/ann/project".into()),
+            folder: Some("/home/ann/project".into()),
             ..ListQuery::default()
         };
         let page = world.store.list(query).await.unwrap();

@@ -53,7 +53,7 @@ async fn older_versions_are_migrated() {
         ];
         assert_eq!(store.loops(&id, 0).await.unwrap(), stored, "{version}");
         let here = ListQuery {
-            cwd: Some(info.cwd.clone()),
+            folder: Some(info.cwd.clone()),
             ..ListQuery::default()
         };
         assert_eq!(

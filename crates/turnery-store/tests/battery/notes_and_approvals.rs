@@ -143,7 +143,7 @@ async fn list_compares_resolved_folders(world: &World) {
         world.store.create(new).await.unwrap();
     }
     let query = ListQuery {
-        cwd: Some("/real".into()),
+        folder: Some("/real".into()),
         ..ListQuery::default()
     };
     let page = world.store.list(query).await.unwrap();

@@ -22,14 +22,14 @@ const MAX_REDIRECTS: usize = 5;
 /// Headers that the protocol sets.
 const RESERVED_HEADERS: [&str; 3] = ["accept", "last-event-id", "mcp-session-id"];
 
-/// A server at a URL.
+/// Transport to a server over streamable HTTP.
 pub(super) struct HttpTransport {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
 }
 
 impl Transport for HttpTransport {
-    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
+    fn connect(&self, handler: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(async move {
             let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
                 .custom_headers(build_headers(&self.headers)?)
@@ -37,7 +37,7 @@ impl Transport for HttpTransport {
             let client = build_client(self.url.starts_with("https:"))?;
             let transport = StreamableHttpClientTransport::with_client(client, config);
             Ok(ConnectedClient {
-                service: initialize(told, transport).await?,
+                service: initialize(handler, transport).await?,
                 process: None,
             })
         })
@@ -78,7 +78,8 @@ fn build_headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, Heade
         .collect()
 }
 
-/// Creates a client for this server only, which ends with it. Headers are not sent to another origin.
+/// Creates an HTTP client that refuses redirects to another origin, so headers are sent to no other server.
+/// `secure`: load the system's certificates.
 fn build_client(secure: bool) -> Result<Client, String> {
     // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();

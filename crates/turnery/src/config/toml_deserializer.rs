@@ -16,7 +16,7 @@ use toml::{Spanned, de::DeValue};
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub(super) struct ReadError {
-    /// Path to the value; empty until the error has left its type.
+    /// Path to the value; empty until [`at`](Self::at) sets it.
     pub(super) path: Vec<String>,
     /// True if the key has no meaning; `text` then names the valid ones.
     pub(super) is_unknown_key: bool,
@@ -77,7 +77,8 @@ impl serde::de::Error for ReadError {
     }
 }
 
-/// Returns the words of a user for what serde expected, and its range.
+/// Translates serde's name of an expected type into a noun phrase for error messages and a suffix with the
+/// valid range, which may be empty.
 fn describe(expected: &str) -> (&str, &str) {
     match expected {
         "a string" => ("a text in quotes", ""),
@@ -110,7 +111,8 @@ impl<'n> Node<'n> {
         }
     }
 
-    /// Returns the value at `step`, unless it is known to be wrong.
+    /// Wraps a child value, with `step` (its key or index) added to the path. Returns `None` if that path is
+    /// in `wrong`.
     fn child(&self, step: String, value: &'n Spanned<DeValue<'n>>) -> Option<Self> {
         let path: Vec<String> = self.path.iter().cloned().chain([step]).collect();
         (!self.wrong.contains(&path)).then(|| Self {

@@ -11,7 +11,8 @@ use turnery_models::{Api, ProviderConfig, ProviderSource as _};
 /// Last line of the menu.
 const OTHER_SERVER: &str = "another server that speaks like OpenAI's";
 
-/// Returns the provider chosen by flags or by the user, without its key.
+/// Returns the provider chosen by flags or by the user. It still holds its current key, if any; the caller
+/// replaces that.
 pub(super) fn choose_provider(
     args: &LoginArgs,
     live_providers: &LiveProviders,

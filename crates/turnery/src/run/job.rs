@@ -181,7 +181,7 @@ pub(super) async fn open_session(
 
 async fn newest_session(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
     let query = ListQuery {
-        cwd: Some(cwd.clone()),
+        folder: Some(cwd.clone()),
         limit: 1,
         ..ListQuery::default()
     };

@@ -26,9 +26,9 @@ enum OutputItem {
     Question(String, oneshot::Sender<()>),
 }
 
-/// Summary of the output, for the result.
+/// Final text of a prompt, for its `RunResult`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OutputSummary {
+pub(crate) struct FinalText {
     /// Text of the model's last message, or the value that the prompt ended with.
     pub(crate) text: String,
 }
@@ -81,7 +81,7 @@ pub(crate) fn start(
 ) -> io::Result<(
     QueueOutbox,
     QuestionSender,
-    oneshot::Receiver<io::Result<OutputSummary>>,
+    oneshot::Receiver<io::Result<FinalText>>,
 )> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let (done, end) = oneshot::channel();
@@ -109,9 +109,9 @@ struct JsonEvent<'a> {
 fn write_output(
     format: OutputFormat,
     mut queue: mpsc::Receiver<OutputItem>,
-) -> io::Result<OutputSummary> {
+) -> io::Result<FinalText> {
     let mut out = io::stdout();
-    let mut seen = OutputSummary::default();
+    let mut seen = FinalText::default();
     let mut text = TextWriter::new(out.is_terminal());
     let mut progress = ProgressWriter::new(crate::logs::is_colour_enabled());
     let mut view = SessionView::default();
@@ -166,7 +166,7 @@ pub(crate) fn write_json_line(out: &mut impl io::Write, value: &impl Serialize) 
     out.flush()
 }
 
-impl OutputSummary {
+impl FinalText {
     fn record(&mut self, change: &ViewChange<'_>) {
         if let ViewChange::Message { message, .. } = change
             && let Some(text) = assistant_text(message)

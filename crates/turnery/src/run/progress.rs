@@ -1,4 +1,5 @@
-//! Writes progress to stderr: one line for each tool call that starts and one for each that fails.
+//! Writes progress to stderr: a line for each tool call that starts, reports progress or fails, for each
+//! changed plan entry, and for each compaction and notice.
 
 use crate::terminal_text::{self, Paint, first_line};
 use std::{

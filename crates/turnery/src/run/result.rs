@@ -2,7 +2,7 @@
 
 use super::exit::{self, PromptExit};
 use crate::run::{
-    output_thread::OutputSummary,
+    output_thread::FinalText,
     try_models::{self, CandidateReport},
 };
 use anyhow::anyhow;
@@ -104,7 +104,7 @@ impl RunResult {
         session_id: SessionId,
         model: String,
         result: &PromptResult,
-        seen: OutputSummary,
+        seen: FinalText,
         price: impl Fn(&str) -> Option<Price>,
     ) -> Self {
         let PromptExit {
@@ -188,7 +188,7 @@ mod tests {
                 is_stored,
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             };
-            let seen = OutputSummary {
+            let seen = FinalText {
                 text: "partial".to_owned(),
             };
             let result =

@@ -43,15 +43,15 @@ enum PickStrategy {
     Judge,
 }
 
-/// What became of one model's try.
+/// Result of one candidate of `--try`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CandidateReport {
     /// `provider/model`, or `offline`.
     model: String,
-    /// Of its turns.
+    /// Tokens used by the candidate's turns.
     usage: Usage,
-    /// From its start to its end.
+    /// Time from the candidate's start to its end. Unit: milliseconds.
     duration_ms: u64,
     /// Whether it gave an answer.
     finished: bool,

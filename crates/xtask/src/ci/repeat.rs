@@ -23,8 +23,11 @@ pub(super) fn run(options: &CiOptions) -> Result<()> {
     Ok(())
 }
 
-fn table(reports: &[RunReport], beside: usize) -> String {
-    let mut text = format!("==== {} runs, {beside} busy loops beside\n", reports.len());
+fn table(reports: &[RunReport], busy_loops: usize) -> String {
+    let mut text = format!(
+        "==== {} runs, {busy_loops} busy loops beside\n",
+        reports.len()
+    );
     for (index, report) in reports.iter().enumerate() {
         let flaky: Vec<String> = report.flaky().collect();
         let result = match (&report.error, flaky.is_empty()) {

@@ -1,5 +1,5 @@
-//! Finds out which files are compiled: those that a `mod` line names, and the roots of crates and of their tests.
-//! A test in any other file never runs.
+//! Finds the files whose tests run: modules that a `mod` line names, roots of crates and of their tests, and
+//! cases of the suite.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl NamedModules {
 
     /// Returns true if the tests of the file are run: it is a root, a module of its name is declared anywhere in its
     /// crate, or it is a case of the suite.
-    pub(super) fn is_compiled(&self, path: &str) -> bool {
+    pub(super) fn is_tested(&self, path: &str) -> bool {
         if path.ends_with(".case") {
             return path.starts_with("conformance/cases/");
         }

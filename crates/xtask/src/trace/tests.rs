@@ -409,7 +409,7 @@ fn marks_in_uncompiled_file_are_errors() {
         "crates/a/tests/it/main.rs",
         "conformance/cases/x.case",
     ] {
-        assert!(modules.is_compiled(path), "{path}");
+        assert!(modules.is_tested(path), "{path}");
     }
     for path in [
         "crates/a/src/three.rs",
@@ -419,7 +419,7 @@ fn marks_in_uncompiled_file_are_errors() {
         "elsewhere/x.case",
         "x.rs",
     ] {
-        assert!(!modules.is_compiled(path), "{path}");
+        assert!(!modules.is_tested(path), "{path}");
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, Rpc
     let query = ListQuery {
         spawned: false,
         archived: ArchivedFilter::Exclude,
-        cwd,
+        folder: cwd,
         cursor: request.cursor.map(|cursor| cursor.0.to_string()),
         limit: 0,
     };

@@ -1,6 +1,7 @@
-//! `session/prompt`: sends a message to the model. The response comes once the message is part of the
-//! conversation, before any result. A prompt is held, never rejected, while other work runs (V2-4, V2-5,
-//! V2-7).
+//! `session/prompt`: queues a message for the model, or runs a slash command. The response to a message comes
+//! once it is part of the conversation, before any result; the response to a command comes once the command
+//! is done or queued. A prompt waits while other work runs, and is rejected only if the queue is full (V2-4,
+//! V2-5, V2-7).
 
 use crate::{
     commands::{find_command, mcp_prompt, slash_command::CommandCall},

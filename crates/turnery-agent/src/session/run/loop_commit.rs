@@ -15,7 +15,7 @@ pub(super) struct LoopCommit {
     pub(super) record: Option<Arc<LoopRecord>>,
     pub(super) committing: Option<BoxFuture<'static, Result<u64, StoreError>>>,
     /// Resolves when the cancelled prompt stops waiting for its commit.
-    pub(super) patience: Option<BoxFuture<'static, ()>>,
+    pub(super) overdue_timer: Option<BoxFuture<'static, ()>>,
     /// True once the commit continues in the background.
     pub(super) is_overdue: bool,
     /// True if the loop gives the session its title.
@@ -28,7 +28,7 @@ impl LoopCommit {
         match &mut self.committing {
             Some(committing) => committing.as_mut().poll(cx).map(|committed| {
                 self.committing = None;
-                self.patience = None;
+                self.overdue_timer = None;
                 committed
             }),
             None => Poll::Pending,
@@ -37,8 +37,11 @@ impl LoopCommit {
 
     /// Resolves once, when the commit is overdue.
     pub(super) fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.patience {
-            Some(patience) => patience.as_mut().poll(cx).map(|()| self.patience = None),
+        match &mut self.overdue_timer {
+            Some(patience) => patience
+                .as_mut()
+                .poll(cx)
+                .map(|()| self.overdue_timer = None),
             None => Poll::Pending,
         }
     }

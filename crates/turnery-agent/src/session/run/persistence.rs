@@ -87,7 +87,7 @@ impl LoopRun<'_> {
             return;
         }
         if self.task.group.is_none() {
-            self.commit.patience.get_or_insert_with(store_timeout);
+            self.commit.overdue_timer.get_or_insert_with(store_timeout);
         } else {
             drop(self.journal.take_write());
         }

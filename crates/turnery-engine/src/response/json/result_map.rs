@@ -1,4 +1,5 @@
-//! Parses maps that name their type, as hosts keep them, and stored responses.
+//! Parses result maps, which hosts use to pass a response in the fields `type`, `text`, `tool_calls` and
+//! `tool_results`, and stored responses.
 
 use super::{
     chat_message::extract_from_content,
@@ -16,7 +17,8 @@ pub(super) fn is_result_map(map: &JsonObject) -> bool {
     is_stored_response(map) || has_result_type(map)
 }
 
-/// Returns true if a map has one of the `type` values of a result map.
+/// Returns true if the `type` of a map is `tool_calls` or `final_answer`, and the map is not a stored
+/// response.
 pub(in super::super) fn has_result_type(map: &JsonObject) -> bool {
     !is_stored_response(map)
         && matches!(

@@ -41,7 +41,8 @@ impl JsonEndDetector {
         }
     }
 
-    /// Returns true if the arguments read so far are complete.
+    /// Returns true if the arguments accumulated in `part` are a complete JSON text. Their fragments must all
+    /// have been pushed.
     pub(super) fn is_complete(&mut self, part: Option<&mut ResponseBlock>) -> bool {
         let args = match part {
             Some(ResponseBlock::Call { args, .. }) => args,

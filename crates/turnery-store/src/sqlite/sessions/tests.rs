@@ -12,7 +12,7 @@ struct PlanStep {
 }
 
 fn query_plan(db: &Connection, query: &ListQuery) -> Vec<PlanStep> {
-    let folder = query.cwd.as_ref().map(|cwd| cwd.to_str().unwrap());
+    let folder = query.folder.as_ref().map(|cwd| cwd.to_str().unwrap());
     let sql = format!("EXPLAIN QUERY PLAN {}", list_sql(query));
     let mut explain = db.prepare(&sql).unwrap();
     let steps = explain.query_map(params!["~", "", 101, folder], |row| {
@@ -43,7 +43,7 @@ fn list_page_neither_scans_nor_sorts_the_table() {
             ] {
                 for spawned in [false, true] {
                     let query = ListQuery {
-                        cwd: cwd.clone(),
+                        folder: cwd.clone(),
                         archived,
                         spawned,
                         ..ListQuery::default()

@@ -35,7 +35,8 @@ fn connection_owner(table: &str, from: SocketAddr, to: SocketAddr) -> Option<u32
     })
 }
 
-/// Returns true if `name` is the table's form of the address.
+/// Returns true if `name` is the table's form of an IPv4 address, plain or IPv4-mapped. IPv6 addresses never
+/// match.
 fn matches_address(name: &str, address: SocketAddr) -> bool {
     let IpAddr::V4(ip) = address.ip() else {
         return false;
