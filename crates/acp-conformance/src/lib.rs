@@ -35,6 +35,6 @@ pub mod verdict;
 pub use case::{Case, CaseError, CaseLine, CaseStep, Need};
 pub use facts::AgentFacts;
 pub use outcome::{CaseOutcome, CheckResult, Finding, RuleCheck};
-pub use play::{AgentSpec, PlayOptions, play_case};
+pub use play::{AgentSpec, PlayOptions};
 pub use requirements::Requirements;
 pub use suite::{SuiteResult, play_suite};

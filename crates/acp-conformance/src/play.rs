@@ -114,6 +114,10 @@ pub(crate) enum StepError {
 }
 
 impl StepError {
+    pub(crate) fn not_started() -> Self {
+        Self::SuiteError("no agent has been started".to_owned())
+    }
+
     pub(crate) fn mismatch(why: impl Into<String>) -> Self {
         Self::Mismatch {
             why: why.into(),
@@ -121,18 +125,6 @@ impl StepError {
             entry: None,
         }
     }
-}
-
-/// Plays a case.
-pub async fn play_case(
-    case: &Case,
-    agent: &AgentSpec,
-    options: &PlayOptions,
-    facts: &AgentFacts,
-) -> CaseOutcome {
-    play_case_with_artifacts(case, agent, options, facts)
-        .await
-        .0
 }
 
 /// Data collected from a case, in addition to its outcome.
@@ -147,7 +139,7 @@ pub(crate) struct CaseArtifacts {
 }
 
 /// Plays a case and returns the collected data, too.
-pub(crate) async fn play_case_with_artifacts(
+pub(crate) async fn play_case(
     case: &Case,
     agent: &AgentSpec,
     options: &PlayOptions,

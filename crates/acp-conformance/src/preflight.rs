@@ -5,7 +5,7 @@ use crate::{
     facts::AgentFacts,
     model::Exchange,
     outcome::{CaseOutcome, CheckResult, TranscriptSource},
-    play::{AgentSpec, CaseArtifacts, PlayOptions, play_case_with_artifacts},
+    play::{AgentSpec, CaseArtifacts, PlayOptions, play_case},
     profile::Profile,
 };
 use serde_json::Value;
@@ -82,7 +82,7 @@ pub(crate) async fn run_preflight(
     };
     let prompted = model_profile(agent).map_or("", |_| PROMPT_STEPS);
     let probe = parse(&[PROBE_CASE, prompted, EXIT_STEP].concat())?;
-    let (outcome, first) = play_case_with_artifacts(&probe, agent, options, &nothing).await;
+    let (outcome, first) = play_case(&probe, agent, options, &nothing).await;
     if let Some(fault) = outcome.fault {
         return Err(strip_line_number(&fault).to_owned());
     }
@@ -90,8 +90,7 @@ pub(crate) async fn run_preflight(
     if !first.has_initialize_response {
         hurried.patience = hurried.patience.min(V2_PATIENCE);
     }
-    let (again, second) =
-        play_case_with_artifacts(&parse(V2_PROBE_CASE)?, agent, &hurried, &nothing).await;
+    let (again, second) = play_case(&parse(V2_PROBE_CASE)?, agent, &hurried, &nothing).await;
     let var = |name: &str| first.captures.get(name).cloned().unwrap_or_default();
     let facts = AgentFacts {
         initialize: var("initialize"),

@@ -4,8 +4,9 @@ use crate::{
     case::Case,
     outcome::{CaseOutcome, CheckResult},
     play::{AgentSpec, PlayOptions},
-    suite::{SuiteResult, play_suite},
+    suite::{SuiteResult, play_one},
 };
+use std::time::Instant;
 
 /// Failure of a rule that did not recur in the last play of the case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,18 +47,9 @@ pub fn replay_failures(
             if outcome.is_passed() || outcome.fault.is_some() {
                 break;
             }
-            let facts = Some(played.facts.clone());
-            let again = play_suite(
-                std::slice::from_ref(case),
-                agent,
-                &options,
-                facts,
-                on_outcome,
-            )?;
-            played.elapsed += again.elapsed;
-            let Some(next) = again.outcomes.into_iter().next() else {
-                break;
-            };
+            let started_at = Instant::now();
+            let next = play_one(case, agent, &options, &played.facts, on_outcome)?;
+            played.elapsed += started_at.elapsed();
             let before = std::mem::replace(outcome, next);
             let lost = before
                 .findings()

@@ -18,7 +18,7 @@ pub use html::render_html;
 pub use junit::render_junit;
 pub use markdown::render_markdown;
 pub use pretty::{Colours, render_pretty};
-pub use sanitize::{sanitize_line, sanitize_lines};
+pub use sanitize::{sanitize_line, sanitize_lines, truncate_chars};
 
 /// Renders the report as JSON; the schema is `schemas/conformance-report.json`.
 #[must_use]

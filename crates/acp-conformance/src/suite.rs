@@ -70,7 +70,8 @@ pub fn play_suite(
         .iter()
         .partition(|case| mute.is_some() && begins(case));
     let mut outcomes = run_parallel(options.jobs, cases.len(), &|index| {
-        let outcome = build_runtime()?.block_on(play_case(cases[index], agent, options, &facts));
+        let played = play_case(cases[index], agent, options, &facts);
+        let (outcome, _) = build_runtime()?.block_on(played);
         on_outcome(&outcome);
         Ok(outcome)
     })?;
@@ -88,6 +89,23 @@ pub fn play_suite(
         patience: options.patience,
         stop_reason: stopped,
     })
+}
+
+/// Plays one case against an agent about which these facts are known.
+///
+/// # Errors
+/// Those of [`play_suite`].
+pub fn play_one(
+    case: &Case,
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    facts: &AgentFacts,
+    on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
+) -> Result<CaseOutcome, String> {
+    let cases = std::slice::from_ref(case);
+    let played = play_suite(cases, agent, options, Some(facts.clone()), on_outcome)?;
+    let outcome = played.outcomes.into_iter().next();
+    outcome.ok_or_else(|| format!("{} was not played", case.name))
 }
 
 /// Calls `work` with each index below `count` on `jobs` threads, and returns the results in order.

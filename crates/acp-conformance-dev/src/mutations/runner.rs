@@ -7,15 +7,19 @@ use crate::{
     faults::{self, Direction, Fault, FaultInjector},
 };
 use acp_conformance::{
-    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play_suite, scratch::ScratchFolder,
-    suite::run_parallel,
+    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play_suite,
+    scratch::ScratchFolder,
+    suite::{play_one, run_parallel},
 };
 use serde_json::Value;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, Receiver, SyncSender},
+    },
     time::{Duration, Instant},
 };
 
@@ -105,7 +109,8 @@ pub fn run_mutations(
     baseline
         .iter_mut()
         .for_each(|baseline_case| baseline_case.recordings.clear());
-    let permits = Permits::new(plan.options.jobs.max(1));
+    let (taken, returned) = mpsc::sync_channel(plan.options.jobs.max(1));
+    let permits = (taken, Mutex::new(returned));
     let tried: Vec<_> = tried
         .into_iter()
         .zip(affected)
@@ -176,8 +181,8 @@ struct FaultTrial<'a> {
     expected: &'a FaultExpectation,
     /// Indices of the cases that the fault changes.
     affected_cases: Vec<usize>,
-    /// Limits how many cases all faults together play at once.
-    permits: &'a Permits,
+    /// Channel with as many places as all faults together may play cases at once.
+    permits: &'a (SyncSender<()>, Mutex<Receiver<()>>),
 }
 
 impl FaultTrial<'_> {
@@ -267,54 +272,16 @@ impl FaultTrial<'_> {
             ..
         } = &self.baseline[case];
         let fault = ["--fault".to_owned(), self.fault.name.to_owned()];
-        let permit = self.permits.acquire();
-        let outcome = play_one(
-            case,
-            &self.plan.agent_through_proxy(&fault),
-            options,
-            self.facts,
-        )?;
-        drop(permit);
-        let mut failed = failed_rules(&outcome);
+        let agent = self.plan.agent_through_proxy(&fault);
+        let (taken, returned) = self.permits;
+        let _ = taken.send(());
+        let outcome = play_one(case, &agent, options, self.facts, &|_| ());
+        // Returned in any case: a panic while playing is an error, too.
+        let returned = returned.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = returned.recv();
+        let mut failed = failed_rules(&outcome?);
         failed.retain(|rule, _| !wrong.contains_key(rule));
         Ok(failed)
-    }
-}
-
-/// Permits to play a case.
-struct Permits {
-    available: Mutex<usize>,
-    released: Condvar,
-}
-
-/// Permit that is released when dropped.
-struct Permit<'a>(&'a Permits);
-
-impl Permits {
-    fn new(count: usize) -> Self {
-        Self {
-            available: Mutex::new(count),
-            released: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.available
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn acquire(&self) -> Permit<'_> {
-        let available = self.released.wait_while(self.lock(), |count| *count == 0);
-        *available.unwrap_or_else(PoisonError::into_inner) -= 1;
-        Permit(self)
-    }
-}
-
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() += 1;
-        self.0.released.notify_one();
     }
 }
 
@@ -343,24 +310,6 @@ fn select_nearest_cases(
         keep
     });
     nearest
-}
-
-fn play_one(
-    case: &Case,
-    agent: &AgentSpec,
-    options: &PlayOptions,
-    facts: &AgentFacts,
-) -> Result<CaseOutcome, String> {
-    let options = PlayOptions {
-        jobs: 1,
-        ..options.clone()
-    };
-    let cases = std::slice::from_ref(case);
-    let mut played = play_suite(cases, agent, &options, Some(facts.clone()), &|_| ())?;
-    played
-        .outcomes
-        .pop()
-        .ok_or_else(|| format!("{} was not played", case.name))
 }
 
 /// Returns the rules that failed, and an error of the suite itself as a key in parentheses. Rules that were
@@ -411,7 +360,7 @@ fn play_baseline<'a>(
         std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
         let agent =
             plan.agent_through_proxy(&["--record".to_owned(), folder.display().to_string()]);
-        let outcome = play_one(case, &agent, plan.options, facts)?;
+        let outcome = play_one(case, &agent, plan.options, facts, &|_| ())?;
         let mut wrong = failed_rules(&outcome);
         let broken = outcome.failed_step.iter();
         wrong.extend(broken.map(|finding| (format!("({finding})"), case.name.clone())));

@@ -234,14 +234,9 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 Value::String(text) => PromptContent::Text(text),
                 blocks => PromptContent::Blocks(blocks),
             };
-            let session = if cursor.take_word("in") {
-                parse_name(cursor)?
-            } else {
-                "session".to_owned()
-            };
             CaseStep::Prompt {
                 content,
-                session,
+                session: parse_optional_name(cursor, "in", "session")?,
                 name: parse_optional_name(cursor, "as", "prompt")?,
                 broken: word.contains('!'),
                 more: word.contains('+'),
@@ -273,18 +268,14 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
             params: cursor.parse_optional_json()?.unwrap_or(Value::Null),
             broken: word.contains('!'),
         },
-        "answered" => {
-            let expect = ExpectedResponse::Result(cursor.parse_json()?);
+        "answered" | "refused" | "ended" => {
+            let expect = match word {
+                "answered" => ExpectedResponse::Result(cursor.parse_json()?),
+                "refused" => ExpectedResponse::Error(cursor.parse_json()?),
+                _ => ExpectedResponse::Any,
+            };
             CaseStep::ExpectResponse(parse_optional_name(cursor, "for", "prompt")?, expect)
         }
-        "refused" => {
-            let expect = ExpectedResponse::Error(cursor.parse_json()?);
-            CaseStep::ExpectResponse(parse_optional_name(cursor, "for", "prompt")?, expect)
-        }
-        "ended" => CaseStep::ExpectResponse(
-            parse_optional_name(cursor, "for", "prompt")?,
-            ExpectedResponse::Any,
-        ),
         other => return Err(format!("{other:?} is no step")),
     })
 }

@@ -123,7 +123,7 @@ fn step_patterns(step: &CaseStep) -> Vec<&Value> {
 
 /// Checks that the official schema has all members of a capability path.
 pub(super) fn check_capability_path(path: &str) -> Result<(), String> {
-    const WORDS: [&str; 5] = ["v2", "profile", "model", "keyless", "tool"];
+    const WORDS: &[&str] = &["v2", "profile", "model", "keyless", "tool"];
     let (name, root, members) = match path.split_once('.') {
         Some(("initialize", members)) => ("InitializeResponse", "initialize.", members),
         Some(("session", members)) => ("NewSessionResponse", "session.", members),
@@ -132,25 +132,15 @@ pub(super) fn check_capability_path(path: &str) -> Result<(), String> {
     let Err((before, known)) = official_schema(1).check_path(name, members) else {
         return Ok(());
     };
-    match format!("{root}{before}").strip_suffix('.') {
-        None => {
-            let known = known.into_iter().chain(WORDS);
-            Err(unknown_name_message(
-                members,
-                "capability of an agent",
-                known,
-            ))
-        }
+    let (name, kind, words) = match format!("{root}{before}").strip_suffix('.') {
+        None => (Some(members), "capability of an agent".to_owned(), WORDS),
         Some(of) => {
             let member = members[before.len()..].split('.').next();
-            let kind = format!("member of {of}");
-            Err(unknown_name_message(
-                member.unwrap_or_default(),
-                &kind,
-                known,
-            ))
+            (member, format!("member of {of}"), &[][..])
         }
-    }
+    };
+    let known = known.into_iter().chain(words.iter().copied());
+    Err(unknown_name_message(name.unwrap_or_default(), &kind, known))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    process::ExitStatus,
     sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
@@ -324,15 +325,19 @@ impl<'a> CaseRun<'a> {
             return;
         };
         let ending = match pace.timeout(EXIT_GRACE, process.wait()).await {
-            Some(Ok(status)) => {
-                self.unexpected_exit
-                    .get_or_insert_with(|| status.to_string());
-                format!("the agent ended: {status}")
-            }
+            Some(Ok(status)) => self.record_exit(status, true),
             Some(Err(_)) | None => "the agent closed its output".to_owned(),
         };
         self.transcript.push_note(&ending);
         self.unexpected_end = Some(ending);
+    }
+
+    /// Records the first unexpected exit status, and returns the description of the exit.
+    pub(super) fn record_exit(&mut self, status: ExitStatus, is_unexpected: bool) -> String {
+        if is_unexpected && self.unexpected_exit.is_none() {
+            self.unexpected_exit = Some(status.to_string());
+        }
+        format!("the agent ended: {status}")
     }
 
     async fn accept_line(&mut self, line: &[u8]) {
@@ -470,9 +475,7 @@ impl<'a> CaseRun<'a> {
                 let ending = self.unexpected_end.as_deref();
                 ending.unwrap_or("the agent ended its output").to_owned()
             }
-            ReceiveError::NotStarted => {
-                return StepError::SuiteError("no agent has been started".to_owned());
-            }
+            ReceiveError::NotStarted => return StepError::not_started(),
         })
     }
 
@@ -511,12 +514,9 @@ impl<'a> CaseRun<'a> {
                 && process.has_ended()
                 && let Ok(status) = process.wait().await
             {
-                self.transcript
-                    .push_note(format!("the agent ended: {status}"));
-                if process.is_stdin_open() && !self.is_forced {
-                    self.unexpected_exit
-                        .get_or_insert_with(|| status.to_string());
-                }
+                let is_unexpected = process.is_stdin_open() && !self.is_forced;
+                let ending = self.record_exit(status, is_unexpected);
+                self.transcript.push_note(ending);
             }
             process.kill();
             // Reap the process, so that no zombie remains.

@@ -120,11 +120,7 @@ impl CaseRun<'_> {
 
     /// Waits for the exit and returns its status, or kills the agent after the time limit and returns `None`.
     async fn wait_or_kill(&mut self) -> Result<Option<std::process::ExitStatus>, StepError> {
-        let Some(mut process) = self.process.take() else {
-            return Err(StepError::SuiteError(
-                "no agent has been started".to_owned(),
-            ));
-        };
+        let mut process = self.process.take().ok_or_else(StepError::not_started)?;
         let status = match self.clock().timeout(self.patience, process.wait()).await {
             Some(Ok(status)) => Some(status),
             Some(Err(error)) => return Err(StepError::SuiteError(error.to_string())),
@@ -141,12 +137,8 @@ impl CaseRun<'_> {
             (false, false) => OutputEnding::Eof,
         };
         self.judge_output_end(ending);
-        if let (OutputEnding::Unexpected, Some(status)) = (ending, status) {
-            self.unexpected_exit
-                .get_or_insert_with(|| status.to_string());
-        }
         let ending = match status {
-            Some(status) => format!("the agent ended: {status}"),
+            Some(status) => self.record_exit(status, ending == OutputEnding::Unexpected),
             None => "the agent did not end and was killed".to_owned(),
         };
         if self.unexpected_end.take().as_ref() != Some(&ending) {
@@ -302,8 +294,7 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn running_process(&mut self) -> Result<&mut AgentProcess, StepError> {
-        let fault = || StepError::SuiteError("no agent has been started".to_owned());
-        self.process.as_mut().ok_or_else(fault)
+        self.process.as_mut().ok_or_else(StepError::not_started)
     }
 }
 

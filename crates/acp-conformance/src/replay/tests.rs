@@ -1,7 +1,7 @@
 //! Tests of replays and their results.
 
 use super::*;
-use crate::facts::AgentFacts;
+use crate::{facts::AgentFacts, play_suite};
 use std::{path::Path, time::Duration};
 
 /// Returns an agent that answers its first two requests with a pair of codes, for its first, its second and all

@@ -4,7 +4,7 @@ use super::{
     contents::{JudgedRule, Report},
     exit_summary::format_count,
     rule_groups::{GroupFinding, RuleGroup},
-    sanitize::sanitize_line,
+    sanitize::{sanitize_line, truncate_chars},
 };
 use crate::{outcome::Finding, requirements::Level, verdict::Verdict};
 use askama::Template;
@@ -13,6 +13,8 @@ use std::time::Duration;
 /// Maximum number of rules that are listed in full if one failure kept them from being reached; more are only
 /// named.
 const MAX_LISTED_UNREACHED: usize = 3;
+/// Length of a listed message. Unit: characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Use of colours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,17 +133,9 @@ fn format_finding(finding: &Finding, others: &[&str]) -> String {
     );
     for (sign, message) in [(">", &finding.sent), ("<", &finding.received)] {
         if let Some(message) = message {
-            text.push_str(&format!("      {sign} {}\n", truncate_line(message)));
+            let message = sanitize_line(&truncate_chars(message, MAX_MESSAGE_CHARS));
+            text.push_str(&format!("      {sign} {message}\n"));
         }
     }
     text
-}
-
-/// Shortens a line to a few lines of a terminal.
-fn truncate_line(line: &str) -> String {
-    const LONGEST: usize = 300;
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => sanitize_line(&line[..end]) + "…",
-        None => sanitize_line(line),
-    }
 }

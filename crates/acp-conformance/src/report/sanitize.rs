@@ -35,6 +35,15 @@ pub fn sanitize_line(text: &str) -> String {
     letters.collect()
 }
 
+/// Shortens a text to this number of characters, followed by `…` if it was longer.
+#[must_use]
+pub fn truncate_chars(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
