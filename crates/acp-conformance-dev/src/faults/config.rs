@@ -76,12 +76,8 @@ fn options_pointer(m: &InterceptedLine<'_>) -> Option<&'static str> {
 }
 
 fn edit_options(m: &mut InterceptedLine<'_>, change: impl FnOnce(&mut Vec<Value>)) {
-    if let Some(pointer) = options_pointer(m)
-        && let Some(options) = m.get(pointer).as_array()
-    {
-        let mut options = options.clone();
-        change(&mut options);
-        m.set(pointer, options);
+    if let Some(pointer) = options_pointer(m) {
+        m.edit_array(pointer, change);
     }
 }
 

@@ -196,6 +196,24 @@ impl InterceptedLine<'_> {
         }
     }
 
+    /// Changes the array at a JSON pointer, if there is one.
+    pub(crate) fn edit_array(&mut self, pointer: &str, change: impl FnOnce(&mut Vec<Value>)) {
+        let items = self.message.pointer_mut(pointer);
+        if let Some(items) = items.and_then(Value::as_array_mut) {
+            let before = items.clone();
+            change(items);
+            self.edited |= *items != before;
+        }
+    }
+
+    /// Changes each diff in the array at a JSON pointer.
+    pub(crate) fn edit_diffs(&mut self, pointer: &str, change: impl Fn(&mut Value)) {
+        self.edit_array(pointer, |items| {
+            let diffs = items.iter_mut().filter(|item| item["type"] == "diff");
+            diffs.for_each(change);
+        });
+    }
+
     /// Removes the value at a JSON pointer.
     pub(crate) fn remove(&mut self, pointer: &str) -> Option<Value> {
         let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));

@@ -47,28 +47,20 @@ fn call_id_reused(m: &mut InterceptedLine<'_>) {
 }
 
 fn bare_text_content(m: &mut InterceptedLine<'_>) {
-    if is_v1_tool_update(m)
-        && let Some(items) = m.get(CONTENT).as_array().cloned()
-    {
-        let bare = items.into_iter().map(|item| {
-            if item["type"] == "content" {
-                item["content"].clone()
-            } else {
-                item
+    if is_v1_tool_update(m) {
+        m.edit_array(CONTENT, |items| {
+            for item in items.iter_mut().filter(|item| item["type"] == "content") {
+                *item = item["content"].take();
             }
         });
-        m.set(CONTENT, bare.collect::<Vec<_>>());
     }
 }
 
 fn edit_locations(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
-    if is_v1_tool_update(m)
-        && let Some(locations) = m.get("/params/update/locations").as_array()
-        && !locations.is_empty()
-    {
-        let mut locations = locations.clone();
-        locations.iter_mut().for_each(change);
-        m.set("/params/update/locations", locations);
+    if is_v1_tool_update(m) {
+        m.edit_array("/params/update/locations", |locations| {
+            locations.iter_mut().for_each(change);
+        });
     }
 }
 
@@ -85,20 +77,10 @@ fn line_zero(m: &mut InterceptedLine<'_>) {
 }
 
 fn edit_diffs(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
-    let pointer = if is_v1_tool_update(m) {
-        CONTENT
+    if is_v1_tool_update(m) {
+        m.edit_diffs(CONTENT, change);
     } else if m.is_agent_call("session/request_permission") {
-        "/params/toolCall/content"
-    } else {
-        return;
-    };
-    if let Some(items) = m.get(pointer).as_array()
-        && items.iter().any(|item| item["type"] == "diff")
-    {
-        let mut items = items.clone();
-        let diffs = items.iter_mut().filter(|item| item["type"] == "diff");
-        diffs.for_each(change);
-        m.set(pointer, items);
+        m.edit_diffs("/params/toolCall/content", change);
     }
 }
 

@@ -23,14 +23,8 @@ fn is_tool_call_update(m: &InterceptedLine<'_>) -> bool {
 }
 
 fn edit_diffs(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
-    if is_tool_call_update(m)
-        && let Some(items) = m.get("/params/update/content").as_array()
-        && items.iter().any(|item| item["type"] == "diff")
-    {
-        let mut items = items.clone();
-        let diffs = items.iter_mut().filter(|item| item["type"] == "diff");
-        diffs.for_each(change);
-        m.set("/params/update/content", items);
+    if is_tool_call_update(m) {
+        m.edit_diffs("/params/update/content", change);
     }
 }
 

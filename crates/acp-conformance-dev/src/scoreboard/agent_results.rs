@@ -5,6 +5,7 @@ use acp_conformance::{
     SuiteResult,
     outcome::Finding,
     profile::Profile,
+    report::truncate_chars,
     requirements::{Level, Requirements},
     verdict::{Verdict, judge_rules},
 };
@@ -21,7 +22,7 @@ pub(super) const BROKEN_VERDICTS: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 const MAX_TEXT_CHARS: usize = 400;
 
 /// Results of the suite for one agent.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct AgentResults {
     /// Name of the profile.
     pub name: String,
@@ -91,7 +92,7 @@ impl AgentResults {
         requirements: &Requirements,
         redactor: &PathRedactor,
     ) -> Self {
-        let short = |text: &str| truncate(&redactor.redact(text));
+        let short = |text: &str| truncate_chars(&redactor.redact(text), MAX_TEXT_CHARS);
         let mut results = Self::new(profile);
         results.flaky_failures = flaky.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
@@ -172,15 +173,9 @@ impl AgentResults {
             name: profile.name.clone(),
             about: profile.about.clone(),
             is_example: profile.is_example,
-            revision: None,
             packages: packages.cloned().collect(),
-            reported_agent: String::new(),
             peculiarities: profile.peculiarities.clone(),
-            rules: BTreeMap::new(),
-            run_problems: Vec::new(),
-            flaky_failures: Vec::new(),
-            took: Duration::ZERO,
-            slowdown: None,
+            ..Self::default()
         }
     }
 }
@@ -195,14 +190,6 @@ impl FailureReason {
             received: finding.received.as_deref().map(short),
         }
     }
-}
-
-fn truncate(text: &str) -> String {
-    let mut short: String = text.chars().take(MAX_TEXT_CHARS).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 #[cfg(test)]

@@ -178,10 +178,7 @@ fn format_reason(why: &FailureReason) -> String {
 
 /// Formats text as code, so that it is not read as Markdown.
 fn format_code(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
+    let shown = report::truncate_chars(text, MAX_SHOWN_CHARS);
     format!("`{}`", report::sanitize_line(&shown).replace('`', "'"))
 }
 

@@ -41,11 +41,9 @@ fn sample_results() -> AgentResults {
     AgentResults {
         name: "x".to_owned(),
         about: "An agent.".to_owned(),
-        is_example: false,
         revision: Some("r1".to_owned()),
         packages: vec!["x@1".to_owned()],
         reported_agent: "X 1.0".to_owned(),
-        peculiarities: Vec::new(),
         rules: BTreeMap::from([
             ("A-1".to_owned(), found(Verdict::Fail, Some(why))),
             ("A-2".to_owned(), found(Verdict::Pass, None)),
@@ -56,6 +54,7 @@ fn sample_results() -> AgentResults {
         flaky_failures: vec!["A-2: busy, line 1: late".to_owned()],
         took: Duration::from_secs(12),
         slowdown: Some(1.4),
+        ..AgentResults::default()
     }
 }
 
