@@ -3,7 +3,6 @@
 use super::path_redactor::PathRedactor;
 use acp_conformance::{
     SuiteResult,
-    outcome::Finding,
     profile::Profile,
     report::truncate_chars,
     requirements::{Level, Requirements},
@@ -114,7 +113,13 @@ impl AgentResults {
         }
         for judged in judge_rules(requirements, &played.outcomes, &BTreeSet::new()).rules {
             let finding = judged.findings.first();
-            let why = finding.map(|finding| FailureReason::from_finding(finding, &short));
+            let why = finding.map(|finding| FailureReason {
+                case: finding.case.clone(),
+                line: finding.line,
+                text: short(&finding.why),
+                step: short(&finding.step),
+                received: finding.received.as_deref().map(short),
+            });
             let verdict = judged.verdict;
             let found = RuleResult { verdict, why };
             results.rules.insert(judged.rule.id.clone(), found);
@@ -180,22 +185,10 @@ impl AgentResults {
     }
 }
 
-impl FailureReason {
-    fn from_finding(finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
-        Self {
-            case: finding.case.clone(),
-            line: finding.line,
-            text: short(&finding.why),
-            step: short(&finding.step),
-            received: finding.received.as_deref().map(short),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use acp_conformance::{AgentFacts, CaseOutcome, CheckResult, RuleCheck};
+    use acp_conformance::{AgentFacts, CaseOutcome, CheckResult, Finding, RuleCheck};
     use std::path::Path;
 
     const PROFILE: &str = r#"
