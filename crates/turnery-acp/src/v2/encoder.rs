@@ -9,7 +9,7 @@ use agent_client_protocol_schema::v2::{
     AgentMessage, AgentThought, ContentBlock, Cost, PlanUpdate, PlanUpdateContent, SessionUpdate,
     UsageUpdate, UserMessage,
 };
-use turnery_agent::view::{CURRENCY, ChunkAuthor, ContextUsage, MessageState, ViewChange};
+use turnery_agent::view::{CURRENCY, ContextUsage, MessageState, ViewChange};
 use turnery_engine::{Content, LlmMessage, Message};
 
 /// Encoder of one session.
@@ -128,9 +128,9 @@ fn encode_usage(usage: &ContextUsage<'_>) -> SessionUpdate {
 /// Encodes a whole message (V2-6, V2-11). Content for the model only is omitted.
 fn write_message(message: &LlmMessage, to: &mut UpdateWriter) {
     let id = message.message_id.as_str();
-    let (author, content) = match &message.message {
-        Message::User { content } => (ChunkAuthor::User, content),
-        Message::Assistant { content, .. } => (ChunkAuthor::Agent, content),
+    let (is_user, content) = match &message.message {
+        Message::User { content } => (true, content),
+        Message::Assistant { content, .. } => (false, content),
         Message::System { .. } | Message::ToolResult { .. } => return,
     };
     let thoughts: Vec<ContentBlock> = content.iter().filter_map(thinking_block).collect();
@@ -138,15 +138,14 @@ fn write_message(message: &LlmMessage, to: &mut UpdateWriter) {
         let message_update = AgentThought::new(id).content(thoughts);
         to.write_update(&SessionUpdate::AgentThought(message_update));
     }
-    let blocks: Vec<ContentBlock> = content.iter().filter_map(message_block).collect();
-    match author {
-        ChunkAuthor::User => to.write_update(&SessionUpdate::UserMessage(
-            UserMessage::new(id).content(blocks),
-        )),
-        ChunkAuthor::Agent | ChunkAuthor::Thought if blocks.is_empty() => {}
-        ChunkAuthor::Agent | ChunkAuthor::Thought => to.write_update(&SessionUpdate::AgentMessage(
-            AgentMessage::new(id).content(blocks),
-        )),
+    let shown = content.iter().filter(|it| it.as_text() != Some(""));
+    let blocks: Vec<ContentBlock> = shown.filter_map(shared::encode_block).collect();
+    if is_user {
+        let update = UserMessage::new(id).content(blocks);
+        to.write_update(&SessionUpdate::UserMessage(update));
+    } else if !blocks.is_empty() {
+        let update = AgentMessage::new(id).content(blocks);
+        to.write_update(&SessionUpdate::AgentMessage(update));
     }
 }
 
@@ -161,17 +160,5 @@ fn thinking_block(content: &Content) -> Option<ContentBlock> {
         | Content::Audio(_)
         | Content::ToolCall(_)
         | Content::Opaque { .. } => None,
-    }
-}
-
-fn message_block(content: &Content) -> Option<ContentBlock> {
-    match content {
-        Content::Text { text } if text.is_empty() => None,
-        Content::Text { .. }
-        | Content::Thinking { .. }
-        | Content::Image(_)
-        | Content::Audio(_)
-        | Content::ToolCall(_)
-        | Content::Opaque { .. } => shared::encode_block(content),
     }
 }

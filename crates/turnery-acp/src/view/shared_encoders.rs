@@ -16,7 +16,7 @@ macro_rules! define_shared_encoders {
             AudioContent, CompactionStatus, CompactionUpdate, ContentBlock, ImageContent, Notice,
             NoticeSeverity, PermissionOption, PermissionOptionKind, PlanEntry, PlanEntryPriority,
             PlanEntryStatus, SessionConfigOption, SessionConfigOptionCategory,
-            SessionConfigSelectOption, SessionInfoUpdate, SessionUpdate, TextContent,
+            SessionConfigSelectOption, SessionInfo, SessionInfoUpdate, SessionUpdate, TextContent,
             ToolCallContent, ToolCallLocation, ToolKind,
         };
         use serde_json::Value;
@@ -157,6 +157,18 @@ macro_rules! define_shared_encoders {
                 info = info.title(escape_invisible_line(title).into_owned());
             }
             SessionUpdate::SessionInfoUpdate(info)
+        }
+
+        /// Encodes a session of a list.
+        pub(crate) fn encode_session(session: turnery_store::SessionInfo) -> SessionInfo {
+            SessionInfo::new(session.id.to_string(), session.cwd)
+                .additional_directories(session.roots)
+                .title(
+                    session
+                        .title
+                        .map(|title| escape_invisible_line(&title).into_owned()),
+                )
+                .updated_at(format_rfc3339(session.updated_at))
         }
 
         /// Encodes the options of a permission request.

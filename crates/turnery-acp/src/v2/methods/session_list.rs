@@ -6,11 +6,10 @@ use crate::{
         params::{check_absolute, parse_params},
         rpc_error::RpcError,
     },
-    view::rfc3339::format_rfc3339,
+    v2::shared::encode_session,
 };
-use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
+use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse};
 use turnery_store::{ArchivedFilter, ListQuery};
-use turnery_tools::escape_invisible_line;
 
 pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, RpcError> {
     let request: ListSessionsRequest = parse_params(&call.params)?;
@@ -19,11 +18,10 @@ pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, Rpc
         check_absolute("cwd", cwd)?;
     }
     let query = ListQuery {
-        spawned: false,
         archived: ArchivedFilter::Exclude,
         folder: cwd,
         cursor: request.cursor.map(|cursor| cursor.0.to_string()),
-        limit: 0,
+        ..ListQuery::default()
     };
     let page = call.connection.agent.list(query).await;
     let page = page.map_err(|error| RpcError::from_store(&error))?;
@@ -33,15 +31,4 @@ pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, Rpc
         Some(cursor) => list.next_cursor(cursor.as_str()),
         None => list,
     })
-}
-
-fn encode_session(session: turnery_store::SessionInfo) -> SessionInfo {
-    SessionInfo::new(session.id.as_str(), session.cwd)
-        .additional_directories(session.roots)
-        .title(
-            session
-                .title
-                .map(|title| escape_invisible_line(&title).into_owned()),
-        )
-        .updated_at(format_rfc3339(session.updated_at))
 }
