@@ -17,16 +17,12 @@ impl SessionTask {
         beginning: Option<Arc<LoopBeginning>>,
     ) -> Result<Option<ClaimedLane>, PromptError> {
         let earlier = self.background.take_work();
-        let claim = LaneClaim {
-            store: Arc::clone(&self.env.store),
-            owner: self.owner.clone(),
-            known: self.conversation.info.clone(),
-            beginning,
-        };
         let store = Arc::clone(&self.env.store);
+        let (owner, known) = (self.owner.clone(), self.conversation.info.clone());
+        let claim = claim_lane(Arc::clone(&store), owner, known, beginning);
         let claim: BoxFuture<'static, _> = Box::pin(async move {
             earlier.await;
-            claim.make().await
+            claim.await
         });
         let ClaimResult {
             opened,
@@ -58,16 +54,6 @@ impl SessionTask {
     }
 }
 
-/// Inputs for claiming a session's lane.
-struct LaneClaim {
-    store: Arc<dyn Store>,
-    owner: Owner,
-    /// Session state that the loaded history corresponds to.
-    known: SessionInfo,
-    /// First events of the prompt's loop, if they can be predicted.
-    beginning: Option<Arc<LoopBeginning>>,
-}
-
 /// Result of a claim.
 struct ClaimResult {
     opened: ClaimedLane,
@@ -77,39 +63,42 @@ struct ClaimResult {
     pending: Option<PendingBeginning>,
 }
 
-impl LaneClaim {
-    /// Claims the session, and reads its history if the known one is out of date.
-    async fn make(self) -> Result<ClaimResult, PromptError> {
-        let lost = |error: StoreError| PromptError::Lost(CommitError::Store(error.to_string()));
-        let (id, owner) = (&self.known.id, &self.owner);
-        let claimed = match self.beginning {
-            Some(beginning) => PendingBeginning::claim(&self.store, id, owner, beginning).await,
-            None => {
-                let opened = self.store.claim(id, owner).await;
-                opened.map(|opened| (opened, None))
-            }
-        };
-        let (opened, pending) = claimed.map_err(|error| match error {
-            StoreError::Busy { holder, .. } => PromptError::Busy { holder },
-            other => lost(other),
-        })?;
-        let stale = opened.info.head_version != self.known.head_version
-            || opened.info.tip_loop_id != self.known.tip_loop_id;
-        let mut chain = None;
-        if stale && !faulty!(SkipReload) {
-            match self.store.history(&opened.info.id).await {
-                Ok(history) => chain = Some(history.loops),
-                Err(error) => {
-                    drop(pending);
-                    let _ = self.store.release(&opened.lane).await;
-                    return Err(lost(error));
-                }
+/// Claims the session, and reads its history if it is no longer that of `known`. `beginning` holds the first
+/// events of the prompt's loop, if they can be predicted.
+async fn claim_lane(
+    store: Arc<dyn Store>,
+    owner: Owner,
+    known: SessionInfo,
+    beginning: Option<Arc<LoopBeginning>>,
+) -> Result<ClaimResult, PromptError> {
+    let lost = |error: StoreError| PromptError::Lost(CommitError::Store(error.to_string()));
+    let claimed = match beginning {
+        Some(beginning) => PendingBeginning::claim(&store, &known.id, &owner, beginning).await,
+        None => {
+            let opened = store.claim(&known.id, &owner).await;
+            opened.map(|opened| (opened, None))
+        }
+    };
+    let (opened, pending) = claimed.map_err(|error| match error {
+        StoreError::Busy { holder, .. } => PromptError::Busy { holder },
+        other => lost(other),
+    })?;
+    let stale = opened.info.head_version != known.head_version
+        || opened.info.tip_loop_id != known.tip_loop_id;
+    let mut chain = None;
+    if stale && !faulty!(SkipReload) {
+        match store.history(&opened.info.id).await {
+            Ok(history) => chain = Some(history.loops),
+            Err(error) => {
+                drop(pending);
+                let _ = store.release(&opened.lane).await;
+                return Err(lost(error));
             }
         }
-        Ok(ClaimResult {
-            opened,
-            chain,
-            pending,
-        })
     }
+    Ok(ClaimResult {
+        opened,
+        chain,
+        pending,
+    })
 }
