@@ -33,7 +33,8 @@ fn result_to_envelope(result: CallToolResult) -> ToolEnvelope {
         content.push(Content::text(value.to_string()));
     }
     if result.is_error == Some(true) {
-        let text = joined_text(&content);
+        let texts = content.iter().filter_map(Content::as_text);
+        let text = texts.collect::<Vec<_>>().join("\n");
         let text = match text.is_empty() {
             true => "the tool failed and did not say why",
             false => &text,
@@ -48,18 +49,6 @@ fn result_to_envelope(result: CallToolResult) -> ToolEnvelope {
 
 fn is_structured_value_small(value: &Value) -> bool {
     value.to_string().len() <= MAX_STRUCTURED_BYTES
-}
-
-fn joined_text(content: &[Content]) -> String {
-    let texts = content.iter().filter_map(|item| match item {
-        Content::Text { text } => Some(text.as_str()),
-        Content::Image(_)
-        | Content::Audio(_)
-        | Content::Thinking { .. }
-        | Content::ToolCall(_)
-        | Content::Opaque { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// Converts the blocks of a result or of a prompt.
@@ -114,10 +103,7 @@ pub(super) fn convert_resource(resource: ResourceContents) -> Content {
             Some(kind) if AudioFormat::from_mime_type(&kind).is_some() => audio_content(kind, blob),
             kind => {
                 let kind = kind.unwrap_or_else(|| "binary".to_owned());
-                match omitted_note(&kind, &blob) {
-                    Content::Text { text } => Content::text(format!("{uri} {text}")),
-                    other => other,
-                }
+                Content::text(format!("{uri} {}", omitted_note(&kind, &blob)))
             }
         },
         // `ResourceContents` is non-exhaustive.
@@ -133,7 +119,7 @@ fn image_content(mime_type: String, base64: String) -> Content {
             mime_type,
             base64: base64.into(),
         }),
-        false => omitted_note(&mime_type, &base64),
+        false => Content::text(omitted_note(&mime_type, &base64)),
     }
 }
 
@@ -144,7 +130,7 @@ fn audio_content(mime_type: String, base64: String) -> Content {
             mime_type,
             base64: base64.into(),
         }),
-        false => omitted_note(&mime_type, &base64),
+        false => Content::text(omitted_note(&mime_type, &base64)),
     }
 }
 
@@ -152,7 +138,7 @@ fn is_acceptable_media(base64: &str) -> bool {
     !base64.is_empty() && base64.len() <= MAX_MEDIA_BYTES && STANDARD.decode(base64).is_ok()
 }
 
-fn omitted_note(kind: &str, base64: &str) -> Content {
+fn omitted_note(kind: &str, base64: &str) -> String {
     let bytes = base64.len() / 4 * 3;
-    Content::text(format!("[{kind}, about {bytes} bytes, not passed on]"))
+    format!("[{kind}, about {bytes} bytes, not passed on]")
 }
