@@ -230,32 +230,12 @@ fn is_loose_object_folder(name: &OsStr) -> bool {
 }
 
 /// Returns true if a link lies below the folder, or if more than the allowed number of entries do. Folders
-/// for which `is_left_out` is true are skipped.
+/// directly in it for which `is_left_out` is true are skipped.
 fn folder_has_link(folder: &Path, is_left_out: fn(&OsStr) -> bool, left: &mut usize) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return true;
-    };
-    for entry in entries {
-        let Some(rest) = left.checked_sub(1) else {
-            return true;
-        };
-        *left = rest;
-        let Ok(entry) = entry else {
-            return true;
-        };
-        match entry.file_type() {
-            Ok(found) if found.is_dir() => {
-                if !is_left_out(&entry.file_name())
-                    && folder_has_link(&entry.path(), |_| false, left)
-                {
-                    return true;
-                }
-            }
-            Ok(found) if found.is_file() => {}
-            Ok(_) | Err(_) => return true,
-        }
-    }
-    false
+    let enters =
+        |path: &Path| path.parent() != Some(folder) || !path.file_name().is_some_and(is_left_out);
+    let is_odd = |path: &Path| !matches!(entry_kind(path), EntryKind::Folder | EntryKind::File);
+    bounded_walk::may_contain_where(folder, left, &enters, &is_odd)
 }
 
 /// Returns true if there may be hooks other than the samples that `git init` creates.
