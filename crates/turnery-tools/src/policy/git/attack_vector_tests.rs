@@ -4,7 +4,7 @@
 
 use super::super::{Judgement, Mode, Policy, Rule, read_only_programs::READ_ONLY_PROGRAMS};
 use super::{
-    attack_vectors::{ATTACK_VECTORS, add_submodule},
+    attack_vectors::{ATTACK_VECTORS, add_submodule, append_config},
     environment::{GitSettings, apply_git_settings},
 };
 use crate::{Access, Workspace};
@@ -206,6 +206,7 @@ fn no_attack_vector_runs_without_asking() {
     let mut allowed_count = 0;
     for way in ATTACK_VECTORS {
         let bench = GitFixture::new();
+        append_config(&bench, way.config);
         (way.set_up)(&bench);
         let cwd = bench.work_tree.join(way.folder);
         bench.take_mark();

@@ -3,9 +3,11 @@
 use super::attack_vector_tests::GitFixture;
 use std::{fs, path::PathBuf};
 
-/// Attack vector: name, setup, the folder in which git starts, and a command that triggers the program.
+/// Attack vector: name, text for the configuration, further setup, the folder in which git starts, and a command
+/// that triggers the program.
 pub(super) struct AttackVector {
     pub(super) name: &'static str,
+    pub(super) config: &'static str,
     pub(super) set_up: fn(&GitFixture),
     pub(super) folder: &'static str,
     pub(super) trigger: &'static str,
@@ -18,9 +20,21 @@ const fn work_tree_vector(
 ) -> AttackVector {
     AttackVector {
         name,
+        config: "",
         set_up,
         folder: "",
         trigger,
+    }
+}
+
+const fn config_vector(
+    name: &'static str,
+    config: &'static str,
+    trigger: &'static str,
+) -> AttackVector {
+    AttackVector {
+        config,
+        ..work_tree_vector(name, |_| {}, trigger)
     }
 }
 
@@ -78,19 +92,15 @@ pub(super) fn add_submodule(bench: &GitFixture) -> PathBuf {
 
 /// All attack vectors.
 pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
-    work_tree_vector(
-        "core.fsmonitor",
-        |b| append_config(b, "[core]\nfsmonitor = EVIL\n"),
-        "git status",
-    ),
-    work_tree_vector(
+    config_vector("core.fsmonitor", "[core]\nfsmonitor = EVIL\n", "git status"),
+    config_vector(
         "one-line section",
-        |b| append_config(b, "[core] fsmonitor = EVIL\n"),
+        "[core] fsmonitor = EVIL\n",
         "git status",
     ),
-    work_tree_vector(
+    config_vector(
         "continued line",
-        |b| append_config(b, "[core]\nfsmonitor = \\\nEVIL\n"),
+        "[core]\nfsmonitor = \\\nEVIL\n",
         "git status",
     ),
     work_tree_vector(
@@ -117,34 +127,30 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    work_tree_vector(
-        "diff.external",
-        |b| append_config(b, "[diff]\nexternal = EVIL\n"),
-        "git diff",
-    ),
-    work_tree_vector(
+    config_vector("diff.external", "[diff]\nexternal = EVIL\n", "git diff"),
+    config_vector(
         "diff driver's command",
-        |b| append_config(b, "[diff \"evil\"]\ncommand = EVIL\n"),
+        "[diff \"evil\"]\ncommand = EVIL\n",
         "git diff",
     ),
-    work_tree_vector(
+    config_vector(
         "diff driver's textconv",
-        |b| append_config(b, "[diff \"evil\"]\ntextconv = EVIL\n"),
+        "[diff \"evil\"]\ntextconv = EVIL\n",
         "git log -p",
     ),
-    work_tree_vector(
+    config_vector(
         "clean filter",
-        |b| append_config(b, "[filter \"evil\"]\nclean = EVIL\n"),
+        "[filter \"evil\"]\nclean = EVIL\n",
         "git diff",
     ),
-    work_tree_vector(
+    config_vector(
         "process filter",
-        |b| append_config(b, "[filter \"evil\"]\nprocess = EVIL\n"),
+        "[filter \"evil\"]\nprocess = EVIL\n",
         "git diff",
     ),
-    work_tree_vector(
+    config_vector(
         "smudge filter",
-        |b| append_config(b, "[filter \"evil\"]\nsmudge = EVIL\n"),
+        "[filter \"evil\"]\nsmudge = EVIL\n",
         "git checkout HEAD~1 -- src/a.txt",
     ),
     work_tree_vector(
@@ -170,41 +176,29 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git status",
     ),
-    work_tree_vector(
+    config_vector(
         "core.pager",
-        |b| append_config(b, "[core]\npager = EVIL\n"),
+        "[core]\npager = EVIL\n",
         "script -qec 'git log' /dev/null",
     ),
-    work_tree_vector(
+    config_vector(
         "pager.log",
-        |b| append_config(b, "[pager]\nlog = EVIL\n"),
+        "[pager]\nlog = EVIL\n",
         "script -qec 'git log' /dev/null",
     ),
-    work_tree_vector(
+    config_vector(
         "core.sshCommand",
-        |b| {
-            append_config(
-                b,
-                "[core]\nsshCommand = EVIL\n[remote \"origin\"]\nurl = ssh://x/y\n",
-            )
-        },
+        "[core]\nsshCommand = EVIL\n[remote \"origin\"]\nurl = ssh://x/y\n",
         "GIT_ALLOW_PROTOCOL=ssh git fetch",
     ),
-    work_tree_vector(
+    config_vector(
         "remote helper",
-        |b| {
-            append_config(b, "[remote \"origin\"]\nurl = ext::EVIL\n");
-        },
+        "[remote \"origin\"]\nurl = ext::EVIL\n",
         "git fetch",
     ),
-    work_tree_vector(
+    config_vector(
         "upload-pack",
-        |b| {
-            append_config(
-                b,
-                "[remote \"origin\"]\nurl = .\nuploadpack = EVIL\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
-            )
-        },
+        "[remote \"origin\"]\nurl = .\nuploadpack = EVIL\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
         "git fetch origin",
     ),
     work_tree_vector(
@@ -219,11 +213,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git log -p",
     ),
-    work_tree_vector(
-        "alias",
-        |b| append_config(b, "[alias]\nstatus2 = !EVIL\n"),
-        "git status2",
-    ),
+    config_vector("alias", "[alias]\nstatus2 = !EVIL\n", "git status2"),
     work_tree_vector(
         "gpg.program",
         |b| {
@@ -240,40 +230,34 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
         },
         "git log",
     ),
-    work_tree_vector(
+    config_vector(
         "credential.helper",
-        |b| append_config(b, "[credential]\nhelper = EVIL\n"),
+        "[credential]\nhelper = EVIL\n",
         "echo url=https://example.org | git credential fill",
     ),
-    work_tree_vector(
-        "core.editor",
-        |b| append_config(b, "[core]\neditor = EVIL\n"),
-        "git commit -a",
-    ),
-    work_tree_vector(
+    config_vector("core.editor", "[core]\neditor = EVIL\n", "git commit -a"),
+    config_vector(
         "interactive.diffFilter",
-        |b| {
-            append_config(
-                b,
-                "[interactive]\ndiffFilter = EVIL\n[color]\nui = always\n",
-            )
-        },
+        "[interactive]\ndiffFilter = EVIL\n[color]\nui = always\n",
         "echo q | git add -p",
     ),
     AttackVector {
         name: "embedded bare repository",
+        config: "",
         set_up: |b| add_bare_repository(b, false),
         folder: "docs",
         trigger: "git status",
     },
     AttackVector {
         name: "embedded repository with commondir",
+        config: "",
         set_up: |b| add_bare_repository(b, true),
         folder: "docs",
         trigger: "git status",
     },
     AttackVector {
         name: "folder below an embedded repository",
+        config: "",
         set_up: |b| {
             add_bare_repository(b, true);
             fs::create_dir(b.work_tree.join("docs/deep")).unwrap();
@@ -283,6 +267,7 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
     },
     AttackVector {
         name: "repository with commondir in .git",
+        config: "",
         set_up: |b| {
             add_bare_repository(b, true);
             fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
@@ -296,8 +281,8 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
     },
     AttackVector {
         name: "file .git that leads to a prepared folder",
+        config: "[core]\nfsmonitor = EVIL\n",
         set_up: |b| {
-            append_config(b, "[core]\nfsmonitor = EVIL\n");
             fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
             fs::write(b.work_tree.join(".git"), "gitdir: was\n").unwrap();
         },
@@ -306,8 +291,8 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
     },
     AttackVector {
         name: "link .git",
+        config: "[core]\nfsmonitor = EVIL\n",
         set_up: |b| {
-            append_config(b, "[core]\nfsmonitor = EVIL\n");
             fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
             std::os::unix::fs::symlink("was", b.work_tree.join(".git")).unwrap();
         },
