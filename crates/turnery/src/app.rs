@@ -47,28 +47,21 @@ impl App {
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };
-        let key_files = file.as_ref().map_or_else(
-            |_| Vec::new(),
-            |file| providers::key_files(&file.providers, &path),
-        );
-        let passed = file
-            .as_ref()
-            .map_or_else(|_| Vec::new(), |file| file.pass_env.clone());
-        let call_limits = file.as_ref().map_or_else(
-            |_| CallLimits::default(),
-            |file| file.limits.of_model_call(),
-        );
+        let defaults = Config::default();
+        let config = file.as_ref().unwrap_or(&defaults);
+        let key_files = providers::key_files(&config.providers, &path);
+        let passed = config.pass_env.clone();
+        let call_limits = config.limits.of_model_call();
         let known = ProviderConfig::standard_from_env(lookup);
-        let (user, providers, model_facts) = match file {
-            Ok(file) => {
-                match providers::configure_providers(known.clone(), &file.providers, &path, lookup)
-                {
-                    Ok(providers) => {
-                        let model_facts = file.model_overrides().collect();
-                        (Ok(file), providers, model_facts)
-                    }
-                    Err(error) => (Err(error.to_string()), known, Vec::new()),
-                }
+        let configured = file.and_then(|file| {
+            let providers = &file.providers;
+            let providers = providers::configure_providers(known.clone(), providers, &path, lookup);
+            Ok((providers.map_err(|error| error.to_string())?, file))
+        });
+        let (user, providers, model_facts) = match configured {
+            Ok((providers, file)) => {
+                let model_facts = file.model_overrides().collect();
+                (Ok(file), providers, model_facts)
             }
             Err(error) => (Err(error), known, Vec::new()),
         };

@@ -149,20 +149,13 @@ fn write_repair(id: &SessionId, repair: &RepairReport, out: &mut impl Write) -> 
 /// Prints the damage of a session to stderr. Returns true if there is any.
 pub(super) async fn warn_of_damage(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
     let damage = store.check(Some(id)).await?;
-    let mut err = io::stderr().lock();
     for problem in &damage {
-        writeln!(
-            err,
-            "turnery: {}",
-            replace_control_chars(&problem.to_string())
-        )?;
+        print_message(&problem.to_string());
     }
     if !damage.is_empty() {
-        writeln!(
-            err,
-            "turnery: session {id} is damaged, and only what can be read is here; `turnery sessions \
-             repair {id}` mends it"
-        )?;
+        print_message(&format!(
+            "session {id} is damaged, and only what can be read is here; `turnery sessions repair {id}` mends it"
+        ));
     }
     Ok(!damage.is_empty())
 }
