@@ -15,17 +15,9 @@ pub(super) enum Tier {
     Informational,
 }
 
-/// Serialized requirement of the kit.
+/// A requirement of the kit.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KitEntry {
-    tier: Tier,
-    asks: String,
-    rules: Vec<String>,
-}
-
-/// A requirement of the kit.
-#[derive(Debug)]
 pub(super) struct KitRequirement {
     pub(super) tier: Tier,
     /// Text of the requirement.
@@ -38,30 +30,22 @@ pub(super) type TestKit = BTreeMap<String, KitRequirement>;
 
 /// Parses the kit's table. The numbers of each group must start at 001 and have no gaps.
 pub(super) fn parse(text: &str, table: &Table) -> Result<TestKit> {
-    let lines: BTreeMap<String, KitEntry> = toml::from_str(text)?;
-    let mut kit = TestKit::new();
-    let mut last: BTreeMap<String, u32> = BTreeMap::new();
-    for (id, line) in lines {
+    let kit: TestKit = toml::from_str(text)?;
+    let mut last: BTreeMap<&str, u32> = BTreeMap::new();
+    for (id, line) in &kit {
         let (group, number) =
-            split_id(&id).with_context(|| format!("{id:?} is no id of the kit"))?;
+            split_id(id).with_context(|| format!("{id:?} is no id of the kit"))?;
         let expected = last.get(group).map_or(1, |last| last + 1);
         ensure!(number == expected, "{group} has a hole ahead of {id}");
-        last.insert(group.to_owned(), number);
+        last.insert(group, number);
         ensure!(!line.asks.trim().is_empty(), "{id} asks nothing");
         ensure!(!line.rules.is_empty(), "{id} comes down to no rule");
-        let mut rules = Vec::new();
-        for rule in &line.rules {
-            let known = RequirementId::parse(rule).filter(|rule| table.contains_key(rule));
-            let rule = known.with_context(|| format!("{id}: there is no requirement {rule:?}"))?;
-            ensure!(!rules.contains(&rule), "{id} names {rule} twice");
-            rules.push(rule);
+        for (index, rule) in line.rules.iter().enumerate() {
+            let is_known = table.contains_key(rule);
+            ensure!(is_known, "{id}: there is no requirement \"{rule}\"");
+            let is_repeated = line.rules[..index].contains(rule);
+            ensure!(!is_repeated, "{id} names {rule} twice");
         }
-        let asked = KitRequirement {
-            tier: line.tier,
-            asks: line.asks,
-            rules,
-        };
-        kit.insert(id, asked);
     }
     Ok(kit)
 }

@@ -1,6 +1,6 @@
 //! Parses the table of requirements.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt};
 
@@ -27,7 +27,8 @@ const LEVELS: &[&str] = &[
 ];
 
 /// The id of a requirement, such as `TURN-8` or `I3`. Ordered as in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(try_from = "String")]
 pub(super) struct RequirementId {
     /// Index into [`GROUPS`].
     group: usize,
@@ -76,6 +77,14 @@ impl RequirementId {
     }
 }
 
+impl TryFrom<String> for RequirementId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is no id"))
+    }
+}
+
 impl fmt::Display for RequirementId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hyphen = if JOINED.contains(&self.group()) {
@@ -92,15 +101,15 @@ impl fmt::Display for RequirementId {
 struct OwnFile {
     /// Reasons, by id of the rule.
     #[serde(default)]
-    waived: BTreeMap<String, String>,
+    waived: BTreeMap<RequirementId, String>,
     #[serde(flatten)]
-    requirements: BTreeMap<String, Requirement>,
+    requirements: Table,
 }
 
 /// Table of the protocol's rules, as far as it is needed here; the suite checks the rest of it.
 #[derive(Deserialize)]
 struct ProtocolFile {
-    rules: BTreeMap<String, ProtocolRule>,
+    rules: BTreeMap<RequirementId, ProtocolRule>,
 }
 
 #[derive(Deserialize)]
@@ -113,9 +122,9 @@ struct ProtocolRule {
 pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
     let OwnFile {
         waived,
-        requirements,
+        requirements: mut table,
     } = toml::from_str(own)?;
-    let mut table = check_entries(requirements)?;
+    check_entries(&table)?;
     let ProtocolFile { rules } = toml::from_str(protocol)?;
     let rules = rules.into_iter().map(|(id, rule)| {
         let requirement = Requirement {
@@ -126,9 +135,10 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
         };
         (id, requirement)
     });
-    let rules = check_entries(rules.collect())?;
+    let rules = rules.collect();
+    check_entries(&rules)?;
     for id in waived.keys() {
-        let known = RequirementId::parse(id).is_some_and(|id| rules.contains_key(&id));
+        let known = rules.contains_key(id);
         ensure!(known, "{id} is waived, but is no rule of the protocol");
     }
     for (id, requirement) in rules {
@@ -138,18 +148,16 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
     Ok(table)
 }
 
-/// Parses the ids of a table's entries and checks the entries. The numbers of each group must start at 1 and
-/// have no gaps, so that no entry is lost unnoticed.
-fn check_entries(lines: BTreeMap<String, Requirement>) -> Result<Table> {
-    let mut table = Table::new();
-    for (key, requirement) in lines {
-        let id = RequirementId::parse(&key).with_context(|| format!("{key:?} is no id"))?;
+/// Checks a table's entries. The numbers of each group must start at 1 and have no gaps, so that no entry is
+/// lost unnoticed.
+fn check_entries(table: &Table) -> Result<()> {
+    for (id, requirement) in table {
         let Requirement {
             says,
             level,
             waived,
             later,
-        } = &requirement;
+        } = requirement;
         for text in [Some(says), waived.as_ref(), later.as_ref()] {
             ensure!(
                 text.is_none_or(|text| !text.trim().is_empty()),
@@ -162,7 +170,6 @@ fn check_entries(lines: BTreeMap<String, Requirement>) -> Result<Table> {
         if waived.is_some() && later.is_some() {
             bail!("{id} is both waived and for later");
         }
-        table.insert(id, requirement);
     }
     for (index, group) in GROUPS.iter().enumerate() {
         let numbers = table.keys().filter(|id| id.group == index);
@@ -174,5 +181,5 @@ fn check_entries(lines: BTreeMap<String, Requirement>) -> Result<Table> {
             );
         }
     }
-    Ok(table)
+    Ok(())
 }
