@@ -9,7 +9,7 @@
 
 use crate::{
     clock::ClockReading,
-    owner::{ProcessState, is_alive_here, is_same_boot, process_field, process_state},
+    owner::{ProcessState, is_same_boot, process_field, process_state},
 };
 use std::time::Duration;
 use turnery_engine::Timestamp;
@@ -58,14 +58,12 @@ fn to_time_delta(time: Duration) -> chrono::TimeDelta {
 /// its lease has not expired, with the tolerances given above. `process` is the stored description of the holder,
 /// `ends_at` the end of the lease on its wall clock.
 pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
-    if process_state(process) == ProcessState::Gone {
-        return false;
-    }
-    let until = process_field(process, "until").and_then(|until| until.parse().ok());
-    let more = match is_alive_here(process) {
-        true => COMMIT_TIMEOUT,
-        false => Duration::ZERO,
+    let more = match process_state(process) {
+        ProcessState::Gone => return false,
+        ProcessState::AliveHere => COMMIT_TIMEOUT,
+        ProcessState::MaybeAlive => Duration::ZERO,
     };
+    let until = process_field(process, "until").and_then(|until| until.parse().ok());
     match (until, is_same_boot(process)) {
         (Some(until), true) => now.monotonic < Duration::from_millis(until).saturating_add(more),
         // Stored by an earlier version of turnery on this machine.
@@ -82,7 +80,7 @@ pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> b
 /// Like [`is_held`], but also true for a local holder whose process runs after its lease expired: readers must
 /// not recover its journals, deletion and repair must not destroy its work.
 pub(crate) fn may_be_active(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
-    is_alive_here(process) || is_held(process, ends_at, now)
+    process_state(process) == ProcessState::AliveHere || is_held(process, ends_at, now)
 }
 
 #[cfg(test)]

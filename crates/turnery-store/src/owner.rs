@@ -10,7 +10,9 @@ use std::{fs, sync::OnceLock};
 /// State of a holder's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
-    /// The process runs, or its state is unknown.
+    /// A process with this pid runs on this machine; it may be another one if no start time was recorded.
+    AliveHere,
+    /// The state of the process is unknown.
     MaybeAlive,
     /// The process is gone and cannot write any more.
     Gone,
@@ -76,7 +78,8 @@ pub(crate) fn is_same_boot(process: &str) -> bool {
     boot.is_some() && boot == process_field(process_identity(), "boot")
 }
 
-/// Returns the state of the holder's process.
+/// Returns the state of the holder's process, even if its lease has expired. Without a recorded start time only
+/// the pid is compared, so a reused pid counts as alive, and on systems other than Unix any pid does.
 pub(crate) fn process_state(process: &str) -> ProcessState {
     let Some(pid) = process_field(process, "pid").and_then(|pid| pid.parse::<u32>().ok()) else {
         return ProcessState::MaybeAlive;
@@ -89,22 +92,9 @@ pub(crate) fn process_state(process: &str) -> ProcessState {
         return ProcessState::MaybeAlive;
     }
     match process_start(&pid.to_string()) {
-        Some(found) if found.ticks == ticks && !found.zombie => ProcessState::MaybeAlive,
+        Some(found) if found.ticks == ticks && !found.zombie => ProcessState::AliveHere,
         Some(_) | None => ProcessState::Gone,
     }
-}
-
-/// Returns true if the holder's process appears to run on this machine, even if its lease has expired.
-/// Without a recorded start time only the pid is compared, so a reused pid counts as alive, and on systems
-/// other than Unix any pid does.
-pub(crate) fn is_alive_here(process: &str) -> bool {
-    let pid = process_field(process, "pid").and_then(|pid| pid.parse::<i32>().ok());
-    if process_state(process) == ProcessState::Gone || pid.is_none_or(|pid| pid <= 0) {
-        return false;
-    }
-    // Without a start time the pid above was looked up in this namespace.
-    process_field(process, "start").is_none()
-        || boot_and_namespace().is_some_and(|here| process.ends_with(&here))
 }
 
 #[cfg(unix)]
@@ -114,13 +104,14 @@ fn state_of_pid(pid: u32) -> ProcessState {
         .and_then(rustix::process::Pid::from_raw);
     match pid.map(rustix::process::test_kill_process) {
         Some(Err(rustix::io::Errno::SRCH)) => ProcessState::Gone,
-        Some(_) | None => ProcessState::MaybeAlive,
+        Some(_) => ProcessState::AliveHere,
+        None => ProcessState::MaybeAlive,
     }
 }
 
 #[cfg(not(unix))]
 fn state_of_pid(_pid: u32) -> ProcessState {
-    ProcessState::MaybeAlive
+    ProcessState::AliveHere
 }
 
 /// Describes the holder for the user.
@@ -141,8 +132,7 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_owner_ids_differ() {
         let (one, two) = (Owner::for_this_process(), Owner::for_this_process());
-        assert_eq!(process_state(&one.process), ProcessState::MaybeAlive);
-        assert!(is_alive_here(&one.process));
+        assert_eq!(process_state(&one.process), ProcessState::AliveHere);
         assert_eq!(one.process, two.process);
         assert_ne!(one.id, two.id);
     }
@@ -154,7 +144,6 @@ mod tests {
         let ticks = process_field(text, "start").unwrap();
         let other = text.replace(&format!("start={ticks}"), "start=1");
         assert_eq!(process_state(&other), ProcessState::Gone);
-        assert!(!is_alive_here(&other));
     }
 
     #[test]
@@ -167,7 +156,6 @@ mod tests {
             process_state(&dead.replace("boot=", "boot=x")),
             ProcessState::MaybeAlive
         );
-        assert!(!is_alive_here(&dead.replace("boot=", "boot=x")));
         assert_eq!(
             process_state(&dead.replace("ns=pid", "ns=dip")),
             ProcessState::MaybeAlive
@@ -183,16 +171,15 @@ mod tests {
         assert_eq!(process_state(&format!("pid={pid}")), ProcessState::Gone);
         assert_eq!(
             process_state(&format!("pid={}", std::process::id())),
-            ProcessState::MaybeAlive
+            ProcessState::AliveHere
         );
     }
 
     #[test]
     fn foreign_process_text_may_be_alive() {
         assert_eq!(process_state(""), ProcessState::MaybeAlive);
-        assert!(!is_alive_here(""));
         assert_eq!(process_state("pid=x start=y"), ProcessState::MaybeAlive);
-        assert!(!is_alive_here("pid=x"));
-        assert!(!is_alive_here("pid=4194304999"));
+        assert_eq!(process_state("pid=x"), ProcessState::MaybeAlive);
+        assert_eq!(process_state("pid=4194304999"), ProcessState::MaybeAlive);
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::{Row, types::ValueRef};
 
 /// CRC-32 over the columns of a row. Each column is hashed with its type and length, so that moving bytes
 /// between columns changes the sum.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Checksum(crc32fast::Hasher);
 
 /// Result of comparing a row with its checksum.

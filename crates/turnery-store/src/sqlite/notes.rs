@@ -44,7 +44,7 @@ pub(super) fn read_all(
         if let Some(reason) = complaint {
             tracing::warn!(session = %id, reason, "a note of the transcript is damaged");
         }
-        notes.extend(read);
+        notes.extend(read.map(|(note, _)| note));
     })?;
     Ok(notes)
 }
@@ -63,17 +63,11 @@ pub(super) fn check(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, JobE
 pub(super) fn repair(db: &Connection, id: &SessionId) -> Result<Vec<String>, JobError> {
     let mut damaged = Vec::new();
     for_each_note(db, id, |key, read, complaint| {
-        damaged.extend(complaint.map(|reason| (key, read.is_some(), reason)));
+        damaged.extend(complaint.map(|reason| (key, read.map(|(_, sum)| sum), reason)));
     })?;
     let mut changes = Vec::new();
-    for (key, is_readable, reason) in damaged {
-        if is_readable {
-            let body: String = db.query_row(
-                "SELECT body FROM remarks WHERE remark = ?1",
-                (key,),
-                |row| row.get(0),
-            )?;
-            let checksum = Checksum::default().text(id.as_str()).text(&body).finish();
+    for (key, checksum, reason) in damaged {
+        if let Some(checksum) = checksum {
             db.execute(
                 "UPDATE remarks SET checksum = ?2 WHERE remark = ?1",
                 (key, checksum),
@@ -90,11 +84,11 @@ pub(super) fn repair(db: &Connection, id: &SessionId) -> Result<Vec<String>, Job
     Ok(changes)
 }
 
-/// Calls `take` for each note with its key, the note if readable, and its damage.
+/// Calls `take` for each note with its key, the note and its actual checksum if readable, and its damage.
 fn for_each_note(
     db: &Connection,
     id: &SessionId,
-    mut take: impl FnMut(i64, Option<TranscriptNote>, Option<String>),
+    mut take: impl FnMut(i64, Option<(TranscriptNote, i64)>, Option<String>),
 ) -> Result<(), JobError> {
     let mut select = db.prepare_cached(SELECT_NOTES)?;
     let mut rows = select.query((id.as_str(),))?;
@@ -104,9 +98,10 @@ fn for_each_note(
             Err(reason) => take(key, None, Some(format!("cannot be read: {reason}"))),
             Ok(note) => {
                 let sum = Checksum::default().text(id.as_str()).columns(row, [0])?;
-                let differs = sum.verify(row.get_ref(1)?) == ChecksumVerdict::Differs;
+                let differs = sum.clone().verify(row.get_ref(1)?) == ChecksumVerdict::Differs;
                 let complaint = "differs from what was written: its checksum does not match";
-                take(key, Some(note), differs.then(|| complaint.to_owned()));
+                let complaint = differs.then(|| complaint.to_owned());
+                take(key, Some((note, sum.finish())), complaint);
             }
         }
     }
