@@ -107,11 +107,10 @@ pub async fn generate(
 
 /// Asks a model a question and returns the text of its response (JIDO-78).
 pub async fn generate_text(model: &dyn Model, question: &str) -> Result<String, ConverseError> {
-    let messages = vec![Message::User {
-        content: vec![turnery_engine::Content::text(question)],
-    }];
-    let request = ConverseHistory::from_messages(messages).request(Arc::new([]), Thinking::Default);
-    Ok(call(model, request).await?.text())
+    let content = vec![turnery_engine::Content::text(question)];
+    let messages = [Message::User { content }];
+    let response = generate(model, &messages, &Toolbox::new(Vec::new()), &[]).await?;
+    Ok(response.text())
 }
 
 /// Calls a model, runs the tools it requests and calls it again until it has a final answer (JIDO-78). The
@@ -175,16 +174,15 @@ impl ConverseHistory {
             messages: Arc::default(),
             instructions: Vec::new(),
         };
-        let mut system = Vec::new();
         for message in messages {
             match message {
-                Message::System { text } if history.messages.is_empty() => {
-                    system.push(text.clone());
-                    history.instructions.push(Message::System { text });
+                Message::System { .. } if history.messages.is_empty() => {
+                    history.instructions.push(message);
                 }
                 message => history.push(message),
             }
         }
+        let system: Vec<_> = history.instructions.iter().map(Message::text).collect();
         history.system = system.join("\n\n").into();
         history
     }
