@@ -42,12 +42,12 @@ const FUNCTIONS: [&[LineFunction]; 9] = [
 ];
 
 static FAULTS: LazyLock<Vec<Fault>> = LazyLock::new(|| {
-    clauses::parse_faults(include_str!("faults/clauses.txt"), &find_code)
+    clauses::parse_faults(include_str!("faults/clauses.txt"), &find_coded_fault)
         .unwrap_or_else(|error| panic!("clauses.txt, {error}"))
 });
 
-/// Returns the fault of this name that is code.
-fn find_code(name: &str) -> Option<FaultKind> {
+/// Returns the kind of the fault with this name that is implemented in Rust instead of in `clauses.txt`.
+fn find_coded_fault(name: &str) -> Option<FaultKind> {
     let mut functions = FUNCTIONS.into_iter().flatten();
     if let Some((_, function)) = functions.find(|(known, _)| *known == name) {
         return Some(FaultKind::Lines(Box::new(function)));
@@ -86,7 +86,8 @@ pub struct LineOutcome {
 }
 
 impl FaultInjector {
-    /// Creates the state of a new connection; without a fault of lines every line passes unchanged.
+    /// Creates an injector for a new connection. Every line passes unchanged if there is no fault, or only a
+    /// process fault.
     #[must_use]
     pub fn new(fault: Option<&'static Fault>) -> Self {
         Self {
@@ -103,7 +104,7 @@ impl FaultInjector {
         }
     }
 
-    /// Returns true if the fault changes an already parsed line.
+    /// Processes a line that is already parsed, and returns true if the fault changes it.
     pub(crate) fn would_change(&mut self, direction: Direction, raw: &[u8], value: &Value) -> bool {
         let intercepted = self.apply_fault(direction, raw, || value.clone());
         // Most lines pass untouched, and long ones are not copied for that.
@@ -112,7 +113,7 @@ impl FaultInjector {
         })
     }
 
-    /// Lets the fault handle a line; returns `None` without a fault of lines.
+    /// Passes a line to the fault's handler; returns `None` if there is no fault, or only a process fault.
     fn apply_fault<'a>(
         &'a mut self,
         direction: Direction,

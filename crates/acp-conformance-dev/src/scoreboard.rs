@@ -166,7 +166,7 @@ impl ScoreboardArgs {
         let redactor = PathRedactor::new(scratch).map_err(|error| path_error(scratch, &error))?;
         let results = match play_suite(cases, &agent, &options, None, &on_outcome) {
             Ok(SuiteResult {
-                stop_reason: Some(why),
+                unplayed_reason: Some(why),
                 ..
             }) => AgentResults::unplayable(profile, why),
             Ok(mut played) => {

@@ -25,7 +25,7 @@ pub(crate) enum CliCommand {
     Coverage(rules::CoverageArgs),
     /// Show the text of a built-in case, or a rule with its source and cases.
     Show(show::ShowArgs),
-    /// Commands that the runner starts itself with.
+    /// Hidden commands that run this program again as a helper process: cleanup guard or MCP server.
     #[command(flatten)]
     Helper(HelperCommand),
 }

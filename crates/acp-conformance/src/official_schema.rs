@@ -167,9 +167,14 @@ impl OfficialSchema {
 
     /// Returns the violations of a definition by a value.
     pub(crate) fn violations(&self, name: &str, value: &Value) -> Vec<SchemaViolation> {
-        let mut faults = Vec::new();
-        let _ = self.check_value(self.definition(name), value, JsonPointer::Root, &mut faults);
-        faults
+        let mut violations = Vec::new();
+        let _ = self.check_value(
+            self.definition(name),
+            value,
+            JsonPointer::Root,
+            &mut violations,
+        );
+        violations
     }
 
     /// Returns the members that the definition lacks, outside `_meta`.
@@ -267,16 +272,16 @@ impl OfficialSchema {
         schema: &Schema,
         value: &Value,
         at: JsonPointer<'_>,
-        faults: &mut impl ViolationSink,
+        violations: &mut impl ViolationSink,
     ) -> ControlFlow<()> {
         if let Some(target) = self.target(schema) {
-            self.check_value(target, value, at, faults)?;
+            self.check_value(target, value, at, violations)?;
         }
         for part in &schema.all_of {
-            self.check_value(part, value, at, faults)?;
+            self.check_value(part, value, at, violations)?;
         }
         let mut wrong =
-            |why: &dyn Fn() -> String| faults.add(|list| list.push(at.violation(why())));
+            |why: &dyn Fn() -> String| violations.add(|list| list.push(at.violation(why())));
         if let Some(types) = &schema.types
             && !has_type(types, value)
         {
@@ -313,11 +318,11 @@ impl OfficialSchema {
                 }
             }
         }
-        self.check_members(schema, value, at, faults)?;
+        self.check_members(schema, value, at, violations)?;
         for variants in [&schema.one_of, &schema.any_of] {
             if !variants.is_empty() && !variants.iter().any(|variant| self.is_valid(variant, value))
             {
-                faults.add(|list| self.add_variant_violations(variants, value, at, list))?;
+                violations.add(|list| self.add_variant_violations(variants, value, at, list))?;
             }
         }
         ControlFlow::Continue(())
@@ -328,19 +333,19 @@ impl OfficialSchema {
         schema: &Schema,
         value: &Value,
         at: JsonPointer<'_>,
-        faults: &mut impl ViolationSink,
+        violations: &mut impl ViolationSink,
     ) -> ControlFlow<()> {
         if let Some(object) = value.as_object() {
             for (key, value) in object {
                 let member = schema.properties.get(key);
                 if let Some(member) = member.or(schema.additional.as_deref()) {
-                    self.check_value(member, value, JsonPointer::Member(&at, key), faults)?;
+                    self.check_value(member, value, JsonPointer::Member(&at, key), violations)?;
                 }
             }
         }
         if let (Some(item), Some(values)) = (&schema.items, value.as_array()) {
             for (index, value) in values.iter().enumerate() {
-                self.check_value(item, value, JsonPointer::Item(&at, index), faults)?;
+                self.check_value(item, value, JsonPointer::Item(&at, index), violations)?;
             }
         }
         ControlFlow::Continue(())
@@ -352,12 +357,12 @@ impl OfficialSchema {
         variants: &[Schema],
         value: &Value,
         at: JsonPointer<'_>,
-        faults: &mut Vec<SchemaViolation>,
+        violations: &mut Vec<SchemaViolation>,
     ) {
         let tried = |variant| {
-            let mut faults = Vec::new();
-            let _ = self.check_value(variant, value, at, &mut faults);
-            faults
+            let mut violations = Vec::new();
+            let _ = self.check_value(variant, value, at, &mut violations);
+            violations
         };
         // The variant selected by the tag gives the best explanation.
         let key = variants.iter().find_map(|variant| variant.tag.as_deref());
@@ -366,19 +371,19 @@ impl OfficialSchema {
         {
             let meant = |variant: &&Schema| variant.constant_of(key) == Some(found);
             if let Some(variant) = variants.iter().find(meant) {
-                return faults.extend(tried(variant));
+                return violations.extend(tried(variant));
             }
             if variants
                 .iter()
                 .all(|variant| variant.tag.as_deref() == Some(key))
             {
                 let why = format!("{} is none of the known ones", short_json(found));
-                return faults.push(JsonPointer::Member(&at, key).violation(why));
+                return violations.push(JsonPointer::Member(&at, key).violation(why));
             }
         }
         if variants.iter().all(|variant| variant.constant.is_some()) {
             let why = format!("{} is none of the known ones", short_json(value));
-            return faults.push(at.violation(why));
+            return violations.push(at.violation(why));
         }
         // A value that is present is not meant to be null.
         let is_null = |variant: &Schema| {
@@ -389,15 +394,15 @@ impl OfficialSchema {
         };
         let variants = variants.iter().filter(|variant| !is_null(variant));
         // Violations deeper inside mean that more of the variant matched.
-        let nearest = variants.map(tried).max_by_key(|faults| {
-            let depth = faults
+        let nearest = variants.map(tried).max_by_key(|violations| {
+            let depth = violations
                 .iter()
                 .map(|fault| fault.path.len())
                 .min()
                 .unwrap_or(0);
-            (depth, std::cmp::Reverse(faults.len()))
+            (depth, std::cmp::Reverse(violations.len()))
         });
-        faults.extend(nearest.unwrap_or_default());
+        violations.extend(nearest.unwrap_or_default());
     }
 
     fn collect_extras<'a>(
@@ -405,14 +410,14 @@ impl OfficialSchema {
         schemas: &[&'a Schema],
         value: &Value,
         at: JsonPointer<'_>,
-        looked: &mut ExtraParts<'a>,
+        extras: &mut ExtraParts<'a>,
     ) {
         let mut all = Vec::new();
         for schema in schemas {
             self.collect_schemas(schema, value, &mut all);
         }
         let names = all.iter().filter_map(|schema| schema.unstable.as_deref());
-        looked
+        extras
             .unstable_names
             .extend(names.filter(|name| name.contains('.')));
         match value {
@@ -427,10 +432,10 @@ impl OfficialSchema {
                     let at = JsonPointer::Member(&at, key);
                     if !members.is_empty() {
                         if !value.is_null() {
-                            self.collect_extras(&members, value, at, looked);
+                            self.collect_extras(&members, value, at, extras);
                         }
                     } else if !is_open {
-                        looked.unknown_members.push(at.to_string());
+                        extras.unknown_members.push(at.to_string());
                     }
                 }
             }
@@ -438,7 +443,7 @@ impl OfficialSchema {
                 let item = all.iter().filter_map(|schema| schema.items.as_deref());
                 let item: Vec<&Schema> = item.collect();
                 for (index, value) in values.iter().enumerate() {
-                    self.collect_extras(&item, value, JsonPointer::Item(&at, index), looked);
+                    self.collect_extras(&item, value, JsonPointer::Item(&at, index), extras);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -15,7 +15,7 @@ pub struct CaseOutcome {
     /// Failed step that cites no rule and ended the case.
     pub failed_step: Option<Finding>,
     /// Error in the case or the runner; the outcome then says nothing about the agent.
-    pub fault: Option<String>,
+    pub error: Option<String>,
     /// Exit status of the agent's process, if the process ended unexpectedly.
     pub unexpected_exit: Option<String>,
     /// Messages and events, in order.
@@ -136,7 +136,7 @@ impl CaseOutcome {
     #[must_use]
     pub fn is_passed(&self) -> bool {
         let mut failed = self.findings();
-        self.fault.is_none() && self.failed_step.is_none() && failed.next().is_none()
+        self.error.is_none() && self.failed_step.is_none() && failed.next().is_none()
     }
 
     /// Iterates over the failed checks: rule id and finding.

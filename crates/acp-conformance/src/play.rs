@@ -159,7 +159,7 @@ pub(crate) async fn play_case(
     let mut run = match CaseRun::new(case, agent, options, facts).await {
         Ok(run) => run,
         Err(error) => {
-            outcome.fault = Some(error);
+            outcome.error = Some(error);
             return (outcome, CaseArtifacts::default());
         }
     };
@@ -172,7 +172,7 @@ pub(crate) async fn play_case(
     for rule in &run.exercised_rules {
         outcome.add_check(rule, 0, CheckResult::Passed);
     }
-    if outcome.fault.is_some() {
+    if outcome.error.is_some() {
         // A faulty case may have affected the agent in any way.
         outcome.checks.clear();
     }
@@ -223,7 +223,7 @@ async fn play_steps(
         }
         run.line_number = line.number;
         let done = run.play_step(line).await;
-        if run.has_new_missing_tool() {
+        if run.update_missing_tools() {
             run.has_failed_step = true;
             without = case.needs.iter().find_map(|need| run.missing_tool(need));
             if let Some(missing) = without.clone().or_else(|| run.missing_tool_for_line(line)) {
@@ -269,12 +269,12 @@ async fn play_steps(
                 continue;
             }
             Err(StepError::UnsetVariable(name)) => {
-                outcome.fault = Some(format!("line {}: ${name} is not set", line.number));
+                outcome.error = Some(format!("line {}: ${name} is not set", line.number));
                 ended = Some(found(&format!("${name} is not set")));
                 continue;
             }
             Err(StepError::SuiteError(fault)) => {
-                outcome.fault = Some(format!("line {}: {fault}", line.number));
+                outcome.error = Some(format!("line {}: {fault}", line.number));
                 ended = Some(found(&fault));
                 continue;
             }
@@ -350,7 +350,7 @@ impl CaseRun<'_> {
             CaseStep::File(name, text) => self.write_file(name, text)?,
             CaseStep::Folder(name) => self.create_folder(name)?,
             CaseStep::Link(name, target) => self.create_link(name, target)?,
-            CaseStep::Buffer(name, text) => self.set_buffer(name, text),
+            CaseStep::Buffer(name, text) => self.set_editor_text(name, text),
             CaseStep::Let(name, value) => {
                 self.set_variable(name, pattern::fill_value(value, &self.captures))
             }
@@ -371,8 +371,18 @@ impl CaseRun<'_> {
             CaseStep::HangUp => self.close_stdout().await?,
             CaseStep::NoOrphans => self.check_no_orphans().await?,
             CaseStep::Stderr(has, text) => self.check_stderr(*has, text)?,
-            CaseStep::Send { text, broken, more } => self.send_line(text, *broken, *more).await?,
-            CaseStep::Raw { bytes, more } => self.send_raw(bytes, *more).await?,
+            CaseStep::Send {
+                text,
+                may_be_invalid,
+                joins_next_write,
+            } => {
+                self.send_line(text, *may_be_invalid, *joins_next_write)
+                    .await?
+            }
+            CaseStep::Raw {
+                bytes,
+                joins_next_write,
+            } => self.send_raw(bytes, *joins_next_write).await?,
             CaseStep::Split(size) => self.write_chunk_size = Some(*size),
             CaseStep::Initialize(extra) => self.initialize(extra.as_ref()).await?,
             CaseStep::Login => self.log_in().await?,
@@ -385,10 +395,10 @@ impl CaseRun<'_> {
                 content,
                 session,
                 name,
-                broken,
-                more,
+                may_be_invalid,
+                joins_next_write,
             } => {
-                self.send_prompt(content, session, name, *broken, *more)
+                self.send_prompt(content, session, name, *may_be_invalid, *joins_next_write)
                     .await?
             }
             CaseStep::Cancel(session) => self.send_cancel(session).await?,
@@ -396,11 +406,11 @@ impl CaseRun<'_> {
                 method,
                 params,
                 name,
-                broken,
+                may_be_invalid,
                 expected: then,
             } => {
                 let params = pattern::fill_value(params, &self.captures);
-                self.send_request(method, params, name, *broken, false)
+                self.send_request(method, params, name, *may_be_invalid, false)
                     .await?;
                 if let Some(expect) = then {
                     self.check_response(name, expect).await?;
@@ -409,8 +419,11 @@ impl CaseRun<'_> {
             CaseStep::Notify {
                 method,
                 params,
-                broken,
-            } => self.send_notification(method, params, *broken).await?,
+                may_be_invalid,
+            } => {
+                self.send_notification(method, params, *may_be_invalid)
+                    .await?
+            }
             CaseStep::Probe => self.send_probe().await?,
             CaseStep::Quiet => self.wait_until_quiet().await?,
             CaseStep::ExpectResponse(name, expect) => self.check_response(name, expect).await?,
@@ -449,7 +462,10 @@ impl CaseRun<'_> {
                 self.retry_check(|run| run.check_request_count(*range))
                     .await?
             }
-            CaseStep::ModelStreamClosed => self.retry_check(CaseRun::check_stream_closed).await?,
+            CaseStep::ModelStreamClosed => {
+                self.retry_check(CaseRun::check_model_stream_dropped)
+                    .await?
+            }
         }
         Ok(())
     }
@@ -464,13 +480,22 @@ impl CaseLine {
             pattern::variable_names(&text).any(|found| found == name)
         };
         match &self.step {
-            CaseStep::Send { text, broken, .. } => {
-                !broken && pattern::variable_names(text).any(|found| found == name)
-            }
+            CaseStep::Send {
+                text,
+                may_be_invalid,
+                ..
+            } => !may_be_invalid && pattern::variable_names(text).any(|found| found == name),
             CaseStep::Value(value, _) => in_json(value),
-            CaseStep::Call { params, broken, .. } | CaseStep::Notify { params, broken, .. } => {
-                !broken && in_json(params)
+            CaseStep::Call {
+                params,
+                may_be_invalid,
+                ..
             }
+            | CaseStep::Notify {
+                params,
+                may_be_invalid,
+                ..
+            } => !may_be_invalid && in_json(params),
             CaseStep::Session(_, extra)
             | CaseStep::Load(_, extra)
             | CaseStep::Resume(_, extra)

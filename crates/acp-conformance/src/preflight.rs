@@ -83,7 +83,7 @@ pub(crate) async fn run_preflight(
     let prompted = model_profile(agent).map_or("", |_| PROMPT_STEPS);
     let probe = parse(&[PROBE_CASE, prompted, EXIT_STEP].concat())?;
     let (outcome, first) = play_case(&probe, agent, options, &nothing).await;
-    if let Some(fault) = outcome.fault {
+    if let Some(fault) = outcome.error {
         return Err(strip_line_number(&fault).to_owned());
     }
     let mut hurried = options.clone();

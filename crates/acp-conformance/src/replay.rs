@@ -34,7 +34,7 @@ pub fn replay_failures(
     on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
 ) -> Result<Vec<FlakyFailure>, String> {
     let mut flaky = Vec::new();
-    if played.stop_reason.is_some() {
+    if played.unplayed_reason.is_some() {
         return Ok(flaky);
     }
     let options = PlayOptions {
@@ -44,7 +44,7 @@ pub fn replay_failures(
     for (case, outcome) in cases.iter().zip(&mut played.outcomes) {
         for _ in 0..2 {
             // An error in the case itself would recur.
-            if outcome.is_passed() || outcome.fault.is_some() {
+            if outcome.is_passed() || outcome.error.is_some() {
                 break;
             }
             let started_at = Instant::now();

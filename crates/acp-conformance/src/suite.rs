@@ -17,16 +17,17 @@ use std::{
 pub struct SuiteResult {
     /// Facts about the agent.
     pub facts: AgentFacts,
-    /// Outcome of each case, in the order of the cases.
+    /// Outcomes of the played cases, in their order; if the agent did not answer `initialize`, one more
+    /// outcome stands for all cases that need it.
     pub outcomes: Vec<CaseOutcome>,
     /// Duration of the suite.
     pub elapsed: Duration,
     /// Average factor by which time limits were extended because the machine was busy; 1 on a quiet machine.
     pub slowdown: f64,
-    /// Time that a step waited; longer than requested if the agent starts slowly.
+    /// Time limit for a step that waits; longer than requested if the agent starts slowly.
     pub patience: Duration,
-    /// Reason why the run ended before the cases, in several lines: the agent does not answer `initialize`.
-    pub stop_reason: Option<String>,
+    /// Reason why cases were not played, in several lines: the agent did not answer `initialize`.
+    pub unplayed_reason: Option<String>,
 }
 
 /// Factor on the duration of the first start that later starts may take.
@@ -87,7 +88,7 @@ pub fn play_suite(
         elapsed: took,
         slowdown: slowdown(took, options.clock().now().saturating_sub(begun_on_clock)),
         patience: options.patience,
-        stop_reason: stopped,
+        unplayed_reason: stopped,
     })
 }
 

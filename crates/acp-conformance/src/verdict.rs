@@ -395,13 +395,13 @@ mod tests {
     /// Returns the verdict on a case with these results.
     fn case_verdict_of(checks: Vec<(&str, CheckResult)>, broken: bool, strict: bool) -> Verdict {
         let (requirements, expected) = (requirements(), BTreeSet::from(["A-4".to_owned()]));
-        let measure = FailurePolicy {
+        let policy = FailurePolicy {
             requirements: &requirements,
             expected: &expected,
             strict,
         };
         let outcome = outcome(checks);
-        measure.case_verdict(&CaseOutcome {
+        policy.case_verdict(&CaseOutcome {
             failed_step: broken.then(finding),
             ..outcome
         })

@@ -65,7 +65,7 @@ fn agent_without_shell_finishes_leaving_busy_case() {
         &|_| (),
     );
     let outcome = played.expect("a runtime").outcomes.remove(0);
-    assert_eq!((outcome.fault, outcome.failed_step), (None, None));
+    assert_eq!((outcome.error, outcome.failed_step), (None, None));
     let of = |rule: &str| -> Vec<CheckResult> {
         let checks = outcome.checks.iter();
         let its = checks.filter(|check| check.rule == rule && check.line > 0);
@@ -111,7 +111,7 @@ fn play_results(case: &str) -> Vec<(String, &'static str, String)> {
         &|_| (),
     );
     let outcome = played.expect("a runtime").outcomes.remove(0);
-    assert_eq!(outcome.fault, None);
+    assert_eq!(outcome.error, None);
     assert_eq!(outcome.failed_step, None);
     let checks = outcome.checks.into_iter();
     let checks = checks.filter(|check| cited.contains(&check.rule));

@@ -26,7 +26,7 @@ fn play_script(script: &str, case: &str) -> CaseOutcome {
 /// Returns the failures: rule, line, explanation. The rule is empty for a step without one.
 fn failures(script: &str, case: &str) -> Vec<(String, usize, String)> {
     let outcome = play_script(script, case);
-    assert_eq!(outcome.fault, None, "{:?}", outcome.transcript);
+    assert_eq!(outcome.error, None, "{:?}", outcome.transcript);
     // Only those of the steps: rules that are always watched have separate tests.
     let mut failed: Vec<_> = Vec::new();
     for check in outcome.checks.iter().filter(|check| check.line > 0) {
@@ -246,7 +246,7 @@ fn relative_agent_path_starts_at_runner_folder() {
     let facts = Some(AgentFacts::default());
     let played = play_suite(&[case], &agent, &PlayOptions::default(), facts, &|_| ());
     let outcome = played.expect("a runtime").outcomes.remove(0);
-    assert_eq!((outcome.fault, outcome.failed_step), (None, None));
+    assert_eq!((outcome.error, outcome.failed_step), (None, None));
     assert_eq!(outcome.checks[0].result, CheckResult::Passed);
 }
 
@@ -317,7 +317,7 @@ fn case_faults_are_not_agent_failures() {
         ),
         ("start\nstart", "line 3: an agent is already running"),
     ] {
-        let found = play_script(ECHO_AGENT, case).fault.expect(case);
+        let found = play_script(ECHO_AGENT, case).error.expect(case);
         assert!(found.starts_with(fault), "{found}");
     }
 }
@@ -386,7 +386,7 @@ fn deeply_nested_json_is_received() {
 
 #[test]
 fn case_messages_are_checked_by_schema() {
-    let fault = |case: &str| play_script("cat >/dev/null", case).fault;
+    let fault = |case: &str| play_script("cat >/dev/null", case).error;
     let wrong =
         fault("start\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{}}");
     let wrong = wrong.expect("it lacks cwd");

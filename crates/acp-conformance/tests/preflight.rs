@@ -206,7 +206,7 @@ fn play_prompts(asks: &str, facts: Option<AgentFacts>) -> CaseOutcome {
     let case = Case::parse("test", case).expect("a case");
     let played = play_suite(&[case], &agent, &PlayOptions::default(), facts, &|_| ());
     let played = played.expect("a runtime");
-    assert_eq!(played.stop_reason, None);
+    assert_eq!(played.unplayed_reason, None);
     played.outcomes.into_iter().next().expect("an outcome")
 }
 
@@ -215,7 +215,7 @@ fn finding_for_rule(rule: &str, outcome: &CaseOutcome) -> Option<String> {
     match check.map(|check| &check.result) {
         Some(CheckResult::Failed(finding)) => Some(finding.why.clone()),
         Some(CheckResult::Passed) => None,
-        other => panic!("{rule}: {other:?}, {:?}", outcome.fault),
+        other => panic!("{rule}: {other:?}, {:?}", outcome.error),
     }
 }
 

@@ -69,7 +69,7 @@ fn played(case: &str, methods: &serde_json::Value) -> CaseOutcome {
         &|_| (),
     );
     let outcome = played.expect("a runtime").outcomes.remove(0);
-    assert_eq!(outcome.fault, None);
+    assert_eq!(outcome.error, None);
     outcome
 }
 

@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use std::{collections::HashMap, fmt, sync::Arc};
 use turnery_engine::{
-    Artifact, CallId, Content, Disposition, Event, EventKind, LoopId, MessageId, PlanEntry,
-    SessionId, StreamDelta, ToolEnvelope, ToolErrorKind, Usage,
+    Artifact, CallId, Content, Disposition, Event, EventKind, LoopId, MessageId, ModelDelta,
+    PlanEntry, SessionId, ToolEnvelope, ToolErrorKind, Usage,
 };
 
 /// One item of the activity stream (LASH-50). Cheap to clone: large parts are shared.
@@ -79,7 +79,7 @@ pub enum ActivityEvent {
         name: Arc<str>,
         /// Its arguments.
         args: Arc<Value>,
-        /// Batch call that contains this call (LASH-71).
+        /// Batch call that contains this call; reserved, always absent so far (LASH-71).
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
@@ -267,13 +267,13 @@ impl Projection {
     fn project_kind(&mut self, kind: &EventKind) -> Option<ActivityEvent> {
         Some(match kind {
             EventKind::Delta { delta, .. } => match delta {
-                StreamDelta::Text { text, .. } => ActivityEvent::AssistantProseDelta {
+                ModelDelta::Text { text, .. } => ActivityEvent::AssistantProseDelta {
                     text: text.as_str().into(),
                 },
-                StreamDelta::Thinking { text, .. } => ActivityEvent::ReasoningDelta {
+                ModelDelta::Thinking { text, .. } => ActivityEvent::ReasoningDelta {
                     text: text.as_str().into(),
                 },
-                StreamDelta::ToolCallArgs { .. } => return None,
+                ModelDelta::ToolCallArgs { .. } => return None,
             },
             EventKind::ToolCallRequested { call, .. } => {
                 self.pending_args

@@ -33,7 +33,7 @@ pub struct Agent {
     store: Arc<dyn Store>,
     models: Arc<ModelRegistry>,
     toolbox: Toolbox,
-    projects: Arc<dyn SettingsResolver>,
+    settings_resolver: Arc<dyn SettingsResolver>,
     tracer: ModelCallTracer,
     /// Environment variables hidden from MCP servers.
     hidden_env: Vec<String>,
@@ -46,13 +46,13 @@ impl Agent {
         store: Arc<dyn Store>,
         models: Arc<ModelRegistry>,
         toolbox: Toolbox,
-        projects: Arc<dyn SettingsResolver>,
+        settings_resolver: Arc<dyn SettingsResolver>,
     ) -> Self {
         Self {
             store,
             models,
             toolbox,
-            projects,
+            settings_resolver,
             tracer: ModelCallTracer::default(),
             hidden_env: Vec::new(),
         }
@@ -82,7 +82,7 @@ impl Agent {
     /// Returns true if the default model, or any available model, accepts audio.
     #[must_use]
     pub fn supports_audio(&self) -> bool {
-        let usual = self.projects.default_model();
+        let usual = self.settings_resolver.default_model();
         let usual = usual
             .filter(|name| self.models.require_key(name).is_ok())
             .and_then(|name| self.models.model(&name).ok());
@@ -267,7 +267,7 @@ impl Agent {
     fn resolve_settings(&self, request: &OpenRequest) -> Result<Settings, OpenError> {
         let cwd = request.has_folder().then(|| request.cwd.clone());
         let roots: Vec<PathBuf> = cwd.into_iter().chain(request.roots.clone()).collect();
-        let mut settings = self.projects.settings(&roots)?;
+        let mut settings = self.settings_resolver.settings(&roots)?;
         if let Some(instructions) = &request.instructions {
             settings.system = instructions.apply_to(&settings.system).into();
         }

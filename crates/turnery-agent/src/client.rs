@@ -129,8 +129,8 @@ pub trait Outbox: Send + 'static {
     /// Resolves when one more item may be pushed, or when the receiver is gone.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Pushes one item. Must follow a `poll_room` that was ready. Uses up the reserved slot even if this
-    /// outbox ignores the item.
+    /// Pushes one item. Must follow a [`poll_ready`](Self::poll_ready) that was ready. Uses up the reserved
+    /// slot even if this outbox ignores the item.
     fn push(&mut self, item: OutboxItem<'_>);
 
     /// Releases a reserved slot that is not needed. Called when a session becomes idle, so that an outbox on
@@ -149,8 +149,9 @@ pub trait Outbox: Send + 'static {
 pub enum OutboxItem<'a> {
     /// An event of a running loop.
     Live(&'a Event),
-    /// A stored event, replayed while a session is loaded. Events in `EventKind::PASSING` are omitted: the
-    /// text of a message is in its `MessageEnd`.
+    /// A stored event, replayed while a session is loaded. Events of the
+    /// [`EventKind::TRANSIENT_KINDS`](turnery_engine::EventKind::TRANSIENT_KINDS) are omitted: the text of a
+    /// message is in its `MessageEnd`.
     Replay(&'a Event),
     /// The title or the time of last activity changed.
     Info {
@@ -159,7 +160,7 @@ pub enum OutboxItem<'a> {
         /// Time of last activity.
         updated_at: Timestamp,
     },
-    /// A prompt ended; no more of its items follow. Only for an outbox that `follows`.
+    /// A prompt ended; no more of its items follow. Pushed only if [`Outbox::wants_prompt_end`] returns true.
     PromptEnd(&'a Result<PromptResult, PromptError>),
 }
 

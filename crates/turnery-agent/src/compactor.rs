@@ -39,7 +39,8 @@ pub struct Compaction {
     pub size_before: ContextSize,
     /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub overhead_tokens: u64,
-    /// Amounts of recent messages to keep; lowered if the result would exceed two thirds of the request.
+    /// Settings of the compaction. The target size and the summary length are lowered if the result would
+    /// exceed two thirds of the request.
     pub settings: CompactionSettings,
 }
 

@@ -8,7 +8,7 @@ use turnery_engine::parallel_group::SelectionRule;
 use turnery_models::{ModelName, Thinking};
 
 /// Maximum number of candidates that one prompt runs concurrently (LOOP-70).
-pub const CANDIDATES: usize = 8;
+pub const MAX_CANDIDATES: usize = 8;
 
 /// Configuration under which a prompt runs as a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,7 +37,7 @@ pub use client::{
 pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
-pub use evaluate::{CANDIDATES, Candidate, SelectionStrategy};
+pub use evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy};
 pub use hooks::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
@@ -49,7 +49,7 @@ pub use settings::{Settings, SettingsError, SettingsResolver};
 pub use sink::{ActivityLog, ActivitySink, PromptSinks};
 pub use sub_agent::SubAgentTool;
 pub use tokio_util::sync::CancellationToken;
-pub use trace_sink::{ModelCall, TraceSink};
+pub use trace_sink::{ModelCallAttempt, TraceSink};
 pub use turnery_engine::{render_value, usage};
 pub use usage_report::{UsageReport, UsageRow};
 

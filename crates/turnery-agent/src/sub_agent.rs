@@ -21,7 +21,8 @@ use turnery_tools::{ToolCx, TypedTool, Workspace};
 
 /// Maximum nesting depth of sub-agents (UP-19).
 pub const MAX_DEPTH: u8 = 5;
-/// A child ends by its prompt's limits, which exclude the time the user takes to answer.
+/// Timeout of a call. Practically unlimited, because a child ends by its prompt's limits, which exclude the
+/// time the user takes to answer.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Deserialize, JsonSchema)]

@@ -16,12 +16,12 @@ use turnery_models::{ModelName, RetryNotice};
 /// and otherwise ignored.
 pub trait TraceSink: Send + Sync + 'static {
     /// Records a finished attempt.
-    fn record(&self, call: &ModelCall);
+    fn record(&self, call: &ModelCallAttempt);
 }
 
 /// One attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ModelCall {
+pub struct ModelCallAttempt {
     /// Session that made the call.
     pub session_id: SessionId,
     /// Loop that made the call.
@@ -58,7 +58,7 @@ fn serialize_millis<S: serde::Serializer>(
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Destination of the records, if any.
+/// Starts the trace of each model call; traces nothing without a trace sink.
 #[derive(Clone, Default)]
 pub(crate) struct ModelCallTracer(Option<Arc<dyn TraceSink>>);
 
@@ -79,7 +79,7 @@ impl ModelCallTracer {
         let running = self.0.as_ref().map(|sink| OpenModelCall {
             sink: Arc::clone(sink),
             started: Instant::now(),
-            call: ModelCall {
+            call: ModelCallAttempt {
                 session_id: call.session_id,
                 loop_id: call.loop_id,
                 source: call.source,
@@ -104,7 +104,7 @@ pub(crate) struct ModelCallTrace(Option<OpenModelCall>);
 struct OpenModelCall {
     sink: Arc<dyn TraceSink>,
     started: Instant,
-    call: ModelCall,
+    call: ModelCallAttempt,
 }
 
 impl ModelCallTrace {

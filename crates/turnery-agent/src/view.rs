@@ -16,7 +16,7 @@ pub use session_cost::{CURRENCY, SessionCost};
 use crate::client::OutboxItem;
 use call::OpenCalls;
 use serde_json::Value;
-use turnery_engine::{Event, EventKind, LoopId, MessageId, StreamDelta, Usage, render_value};
+use turnery_engine::{Event, EventKind, LoopId, MessageId, ModelDelta, Usage, render_value};
 
 /// View of one session: remembers what was shown of the running loop.
 #[derive(Debug, Default)]
@@ -265,13 +265,13 @@ impl SessionView {
     fn apply_delta(
         &mut self,
         message_id: &MessageId,
-        delta: &StreamDelta,
+        delta: &ModelDelta,
         show: &mut impl FnMut(ViewChange<'_>),
     ) {
         let (author, block, text) = match delta {
-            StreamDelta::Text { block, text } => (ChunkAuthor::Agent, *block, text),
-            StreamDelta::Thinking { block, text } => (ChunkAuthor::Thought, *block, text),
-            StreamDelta::ToolCallArgs { .. } => return,
+            ModelDelta::Text { block, text } => (ChunkAuthor::Agent, *block, text),
+            ModelDelta::Thinking { block, text } => (ChunkAuthor::Thought, *block, text),
+            ModelDelta::ToolCallArgs { .. } => return,
         };
         show(ViewChange::Text {
             author,

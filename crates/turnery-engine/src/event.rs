@@ -2,8 +2,8 @@
 
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContextSize, ContinuationKind,
-    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelError, Outcome, PlanEntry,
-    PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
+    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelDelta, ModelError, Outcome,
+    PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +80,8 @@ pub enum EventKind {
         /// Cause of the turn.
         trigger: TurnTrigger,
     },
-    /// History exceeds the context window and is being summarised (UP-10).
+    /// History is being summarised, because it nears or exceeds the context window or on request (UP-10,
+    /// UP-13).
     CompactionStarted {
         /// Size of the next request without compaction.
         before: ContextSize,
@@ -132,7 +133,7 @@ pub enum EventKind {
         /// Message that the fragment belongs to.
         message_id: MessageId,
         /// Fragment.
-        delta: StreamDelta,
+        delta: ModelDelta,
     },
     /// A message is complete.
     MessageEnd {
@@ -270,8 +271,8 @@ pub enum EventKind {
 }
 
 impl Event {
-    /// Returns an id shared by all events of one logical row (R8): a call id, or one id per content block of
-    /// a message.
+    /// Returns the id shared by the events that a client displays as one row (R8): a call id, or one id per
+    /// content block of a message. `None` for other events.
     #[must_use]
     pub fn correlation_id(&self) -> Option<String> {
         match &self.kind {
@@ -348,10 +349,7 @@ impl EventKind {
     }
 }
 
-/// Live fragment of a model response (TURN-52 to TURN-54).
-pub type StreamDelta = crate::ModelDelta;
-
-impl StreamDelta {
+impl ModelDelta {
     /// Returns the index of the content block that the fragment belongs to.
     #[must_use]
     pub fn block(&self) -> u32 {

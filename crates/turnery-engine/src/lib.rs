@@ -39,7 +39,7 @@ pub use category::{OutcomeCategory, RetryHint};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, RetainedMessage};
 pub use config_snapshot::ConfigSnapshot;
 pub use continuation::{ContinuationKind, Frame, TurnTrigger};
-pub use event::{Event, EventKind, StreamDelta};
+pub use event::{Event, EventKind};
 pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{

@@ -18,10 +18,10 @@ pub use loop_oracles::{LoopOracles, check_record};
 use std::{collections::BTreeSet, sync::Arc};
 use turn_progress::{FinalValue, TurnProgress};
 
-/// Checks a complete stream as the client sees it, including the numbers of streaming fragments. Gaps are
-/// allowed only for the winner of a group, which is replayed from its record without tool output.
-/// The stream must begin with `LoopStart`, or in a group with `ParallelStart`. It may end before `LoopEnd`
-/// and `ParallelEnd`, since loops and groups may be lost (R4).
+/// Checks a live stream, in which `seq` has no gaps because streaming events are included. Gaps are allowed
+/// only for the winner of a group, which is replayed from its record without tool output. The stream must
+/// begin with `LoopStart`, or in a group with `ParallelStart`. It may end before `LoopEnd` and `ParallelEnd`,
+/// since loops and groups may be lost (R4).
 pub fn check_live(events: &[Event]) -> Result<(), String> {
     check_with(Oracle::for_live_stream(), events)
 }

@@ -19,7 +19,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredOutcome", into = "StoredOutcome")]
 pub enum Outcome {
-    /// The loop finished normally, possibly because of a limit or beyond one (C-4).
+    /// The loop finished normally. The limit, if any, is the one that caused the last reply, or that the last
+    /// response exceeded (C-4).
     Finished(TurnFinish, Option<ReachedLimit>),
     /// The session continues in a new frame (LASH-12).
     FrameSwitch {
@@ -157,7 +158,7 @@ pub enum TurnStop {
         /// Message for the user.
         message: String,
     },
-    /// The program submitted an error (LASH-26).
+    /// The model submitted an error as its result (LASH-26).
     SubmittedError {
         /// Error value.
         value: Value,

@@ -7,8 +7,8 @@
 //! or modifies a response in place (JIDO-3).
 //!
 //! Intended for hosts with their own agent loop, for code that inspects responses before deciding, and for
-//! code that converts responses into history (JIDO-77). Callers that only need an answer use `converse` or
-//! `ask` of the agent crate.
+//! code that converts responses into history (JIDO-77). Callers that only need an answer use `converse`
+//! of the `turnery-sdk` crate.
 
 pub(crate) mod extract_text;
 mod json;

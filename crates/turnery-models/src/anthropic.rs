@@ -14,7 +14,8 @@ pub(crate) struct Anthropic;
 
 impl ApiDialect for Anthropic {
     type Reader = stream::AnthropicReader;
-    /// The Messages API below a base URL that does not end in `/v1`.
+    /// Paths and headers of the Messages API. `Endpoint` drops the `/v1` of the paths if the base URL already
+    /// ends in it.
     const API: ApiDescriptor = ApiDescriptor {
         record_name: "anthropic_messages",
         path: "/v1/messages",

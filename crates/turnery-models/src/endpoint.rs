@@ -3,7 +3,7 @@
 use crate::{
     model::ModelEventSender,
     provider::{CallLimits, ProviderConfig, ProviderSource, strip_credentials},
-    providers::{key_variable, url_hint},
+    providers::{default_key_hint, url_hint},
     redact,
     silence::{SilenceLimits, SilenceTimer},
 };
@@ -17,7 +17,7 @@ pub(crate) struct Endpoint {
     pub(crate) model: String,
     pub(crate) url: Result<Url, String>,
     /// Base URL for display.
-    pub(crate) shown: String,
+    pub(crate) display_url: String,
     base_url: String,
     /// Key when the endpoint was created.
     key: Option<SecretString>,
@@ -46,7 +46,7 @@ impl Endpoint {
             provider: config.name.clone(),
             model: model.to_owned(),
             url: Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string()),
-            shown: strip_credentials(base),
+            display_url: strip_credentials(base),
             base_url: config.base_url.clone(),
             key: config.key.clone(),
             live: None,
@@ -57,12 +57,15 @@ impl Endpoint {
     }
 
     /// Starts the timers of a new attempt. `out` receives the notices.
-    pub(crate) fn silence<'a>(&self, out: Option<&'a ModelEventSender>) -> SilenceTimer<'a> {
+    pub(crate) fn start_silence_timer<'a>(
+        &self,
+        out: Option<&'a ModelEventSender>,
+    ) -> SilenceTimer<'a> {
         SilenceTimer::new(self.silence, out)
     }
 
     /// Returns the endpoint with its key looked up at each call.
-    pub(crate) fn live(self, providers: Arc<dyn ProviderSource>) -> Self {
+    pub(crate) fn with_key_source(self, providers: Arc<dyn ProviderSource>) -> Self {
         Self {
             live: Some(providers),
             ..self
@@ -79,10 +82,10 @@ impl Endpoint {
         }
     }
 
-    /// Tells the user where to change the key.
+    /// Returns where to change the key, as a noun phrase for error messages.
     pub(crate) fn key_location(&self) -> String {
         if self.key_hint.is_empty() {
-            key_variable(&self.provider)
+            default_key_hint(&self.provider)
         } else {
             self.key_hint.clone()
         }

@@ -28,7 +28,9 @@ pub(crate) fn from_kind(kind: ModelErrorKind, message: String) -> ModelError {
 
 pub(crate) fn invalid_url(at: &Endpoint, why: &str) -> ModelError {
     let Endpoint {
-        shown, url_hint, ..
+        display_url: shown,
+        url_hint,
+        ..
     } = at;
     from_kind(
         ModelErrorKind::BadRequest,
@@ -51,7 +53,7 @@ pub(crate) fn client_setup_failed(at: &Endpoint, error: &reqwest::Error) -> Mode
 pub(crate) fn connection_failed(at: &Endpoint, error: &reqwest::Error) -> ModelError {
     let Endpoint {
         provider,
-        shown,
+        display_url: shown,
         url_hint,
         ..
     } = at;
@@ -83,7 +85,7 @@ pub(crate) fn idle_timeout(at: &Endpoint, idle: Duration) -> ModelError {
     let message = format!(
         "{} at {} sent nothing for {} seconds: try again, choose another model, or raise limits.idle_seconds in the configuration.",
         at.provider,
-        at.shown,
+        at.display_url,
         idle.as_secs_f32()
     );
     from_kind(ModelErrorKind::Timeout, message)
@@ -94,7 +96,7 @@ pub(crate) fn content_timeout(at: &Endpoint, content: Duration) -> ModelError {
     let message = format!(
         "{} at {} kept the connection open for {} seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration.",
         at.provider,
-        at.shown,
+        at.display_url,
         content.as_secs_f32()
     );
     from_kind(ModelErrorKind::Timeout, message)
@@ -112,7 +114,7 @@ pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
     }
     let Endpoint {
         provider,
-        shown,
+        display_url: shown,
         url_hint,
         ..
     } = at;
@@ -132,7 +134,7 @@ pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelError {
         ModelErrorKind::Unfinished,
         format!(
             "The answer of {} stopped before it was said to be over ({why}): choose another model, or check what stands between you and {}.",
-            at.provider, at.shown
+            at.provider, at.display_url
         ),
     )
 }
@@ -167,10 +169,10 @@ pub(crate) fn from_status(
         let to = redact_and_shorten(at, header("location").unwrap_or("elsewhere"));
         error.message = format!(
             "{} has moved from {} to {to}: {}.",
-            at.provider, at.shown, at.url_hint
+            at.provider, at.display_url, at.url_hint
         );
     }
-    error.retry_after = wait(
+    error.retry_after = parse_retry_after(
         header("retry-after-ms"),
         header("retry-after"),
         std::time::SystemTime::now().into(),
@@ -182,7 +184,11 @@ pub(crate) fn from_status(
 }
 
 /// Returns the requested delay: milliseconds, else seconds, else a date.
-fn wait(millis: Option<&str>, seconds: Option<&str>, now: DateTime<Utc>) -> Option<Duration> {
+fn parse_retry_after(
+    millis: Option<&str>,
+    seconds: Option<&str>,
+    now: DateTime<Utc>,
+) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     if let Some(millis) = millis.and_then(number) {
         return Duration::try_from_secs_f64(millis / 1000.0).ok();
@@ -259,7 +265,7 @@ impl ProviderError {
         let Endpoint {
             provider,
             model,
-            shown,
+            display_url: shown,
             url_hint,
             ..
         } = at;
@@ -435,7 +441,7 @@ mod tests {
     #[test]
     fn retry_after_is_milliseconds_seconds_or_a_date() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let wait = |millis, seconds| wait(millis, seconds, now);
+        let wait = |millis, seconds| parse_retry_after(millis, seconds, now);
         assert_eq!(
             wait(Some("250"), Some("9")),
             Some(Duration::from_millis(250))

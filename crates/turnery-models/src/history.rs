@@ -1,7 +1,7 @@
 //! Converts the conversation to a form common to all APIs.
 //!
-//! Guarantees: roles alternate, each call is directly followed by exactly one result, results are in call
-//! order, and nothing is empty.
+//! Guarantees: no two adjacent items have the same kind, each call is directly followed by exactly one result,
+//! results are in call order, and no item is empty. The content of a result may be empty.
 
 use crate::ModelInfo;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -20,7 +20,7 @@ pub(crate) enum HistoryItem<'a> {
     Results(Vec<CallResult<'a>>),
 }
 
-/// Content from the user, the program or a tool.
+/// Content from the user, the engine or a tool.
 #[derive(Debug)]
 pub(crate) enum InputContent<'a> {
     Text(Cow<'a, str>),

@@ -103,7 +103,7 @@ impl Endpoint {
     ) -> Result<String, ModelError> {
         let request = self.build_request(Method::GET, key, headers)?;
         let request = request.header("accept", "application/json");
-        let mut silence = self.silence(None);
+        let mut silence = self.start_silence_timer(None);
         let sent = self.send(request, &mut silence).await;
         let mut answer = sent.map_err(|failure| failure.error)?;
         let status = answer.response.status();

@@ -45,7 +45,7 @@ pub async fn check_key(provider: &ProviderConfig) -> Result<Vec<String>, ModelEr
     if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
         let message = format!(
             "{} at {} did not answer with JSON: check the address.",
-            endpoint.provider, endpoint.shown
+            endpoint.provider, endpoint.display_url
         );
         return Err(errors::from_kind(ModelErrorKind::Protocol, message));
     }

@@ -81,6 +81,6 @@ impl FromStr for ModelName {
 pub struct UnknownModelError {
     /// Name as written.
     pub name: String,
-    /// Correct spelling of the name, or the missing part.
+    /// Advice on how to write the name, or the error of loading a scenario.
     pub hint: String,
 }

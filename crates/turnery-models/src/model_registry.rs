@@ -120,7 +120,7 @@ impl ModelRegistry {
         let info = self.info(provider, name.clone());
         let path = provider.api.descriptor().path;
         let endpoint = Endpoint::new(provider, &name.model, path, &self.limits);
-        let endpoint = endpoint.live(Arc::clone(&self.providers));
+        let endpoint = endpoint.with_key_source(Arc::clone(&self.providers));
         let is_limit_chosen = self.overrides.of(name).max_output.is_some();
         let limits = &self.limits;
         Ok(provider

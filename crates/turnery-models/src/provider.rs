@@ -1,4 +1,4 @@
-//! Describes model providers, and the standard ones configured by environment variables.
+//! Configuration of model providers, and the timeouts and retries of their calls.
 
 use crate::RetryPolicy;
 use futures_util::future::{BoxFuture, ready};

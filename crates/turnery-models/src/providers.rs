@@ -1,4 +1,4 @@
-//! The providers known by name, one file each, and what their descriptors say.
+//! Table of the providers known by name, one file each, with look-ups by name and by URL.
 
 use crate::{
     openai::quirks::Quirks,
@@ -144,7 +144,7 @@ pub(crate) fn check_path_at(base_url: &str) -> Option<&'static str> {
     served_at(base_url).and_then(|known| known.check_path)
 }
 
-/// Tells the user how to change the URL of a provider.
+/// Returns how to change the URL of a provider, as an imperative for error messages.
 pub(crate) fn url_hint(provider: &str) -> String {
     match find(provider) {
         Some(known) => format!("set {}", known.url_variable),
@@ -152,8 +152,8 @@ pub(crate) fn url_hint(provider: &str) -> String {
     }
 }
 
-/// Tells the user where to set a provider's key if its configuration does not say.
-pub(crate) fn key_variable(provider: &str) -> String {
+/// Returns where to set the key of a provider without a `key_hint`, as a noun phrase for error messages.
+pub(crate) fn default_key_hint(provider: &str) -> String {
     match find(provider) {
         Some(known) => known.key_variable.to_owned(),
         None => format!("the key of the provider {provider} in the configuration"),

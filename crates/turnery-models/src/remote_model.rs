@@ -85,7 +85,7 @@ impl<D: ApiDialect> RemoteModel<D> {
         out: &ModelEventSender,
         sent: &mut bool,
     ) -> Result<Response, AttemptError> {
-        let mut silence = self.endpoint.silence(Some(out));
+        let mut silence = self.endpoint.start_silence_timer(Some(out));
         let mut events = self
             .endpoint
             .post(body, D::API.key_header, D::API.headers, &mut silence)
@@ -102,7 +102,8 @@ impl<D: ApiDialect> RemoteModel<D> {
         Ok(response)
     }
 
-    /// Treats an output limit without any output as a context overflow (UP-34).
+    /// Treats a response without output as a context overflow if it reached the output limit and the context
+    /// window is almost full (UP-34).
     fn check_response(&self, response: Response) -> Result<Response, ModelError> {
         let read = response.usage.map(|usage| usage.context_tokens());
         let window = self.info.context_window.map(u64::from);
@@ -121,7 +122,7 @@ impl<D: ApiDialect> RemoteModel<D> {
     }
 }
 
-/// Limits given to a registry apply to each of its models.
+/// (on `new` instead of the impl) Creates a model with the retry policy of `limits`.
 impl<D> RemoteModel<D> {
     pub(crate) fn new(
         info: ModelInfo,

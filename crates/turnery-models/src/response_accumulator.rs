@@ -122,7 +122,7 @@ impl ResponseAccumulator {
     }
 
     /// Appends to the arguments of the call at `at`.
-    pub(crate) fn args(&mut self, at: usize, fragment: &str, out: &mut Vec<ModelDelta>) {
+    pub(crate) fn append_args(&mut self, at: usize, fragment: &str, out: &mut Vec<ModelDelta>) {
         let Some(ResponseBlock::Call { name, args, .. }) = self.blocks.get_mut(at) else {
             return;
         };
@@ -138,8 +138,9 @@ impl ResponseAccumulator {
         });
     }
 
-    /// Returns the settled blocks. `provider` is the author of the opaque ones.
-    pub(crate) fn settle(self, provider: &str) -> Vec<Content> {
+    /// Converts the blocks to content, with the arguments of calls parsed. `provider` is recorded as the
+    /// author of opaque blocks.
+    pub(crate) fn into_content(self, provider: &str) -> Vec<Content> {
         let settle = |part| match part {
             ResponseBlock::Text(text) => Content::Text { text },
             ResponseBlock::Thinking { text, signature } => Content::Thinking { text, signature },

@@ -248,7 +248,7 @@ impl MemorySession {
         info.head_version
     }
 
-    /// Parents are committed before their children, so one backward pass collects the whole chain.
+    /// Returns the loops of the conversation, oldest first and without events.
     fn chain(&self) -> Vec<Arc<LoopRecord>> {
         let mut next = self.info.tip_loop_id.as_ref();
         let mut chain = Vec::new();
@@ -542,8 +542,8 @@ fn list_page(
         .filter(|info| query.spawned || info.spawned_by.is_none())
         .filter(|info| query.archived.matches(info.archived))
         .map(|info| (format_time(info.updated_at), info))
-        .filter(|(next_event, info)| {
-            start.is_none_or(|start| (next_event, &info.id) < (&start.updated_at, &start.id))
+        .filter(|(updated_at, info)| {
+            start.is_none_or(|start| (updated_at, &info.id) < (&start.updated_at, &start.id))
         })
         .collect();
     found.sort_by(|(next_event, a), (bt, b)| (bt, &b.id).cmp(&(next_event, &a.id)));

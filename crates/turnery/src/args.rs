@@ -153,14 +153,14 @@ pub(crate) struct SettingsFlags {
     deny: Vec<Rule>,
     /// Stop a prompt after N turns with the model, including those of sub-agents, tried models and their judge.
     /// Unless forced_reply is off, one final answer without tools follows.
-    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = values::parse_positive::<NonZeroU32>, allow_negative_numbers = true)]
     max_turns: Option<NonZeroU32>,
     /// Stop a prompt once it has used N tokens, input and output, over all models that work for it. Responses in
     /// progress are not cut off and may exceed the limit.
-    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = values::parse_positive::<NonZeroU64>, allow_negative_numbers = true)]
     max_tokens: Option<NonZeroU64>,
     /// Stop a prompt after N seconds. Time spent waiting for your answers does not count.
-    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = values::parse_positive::<NonZeroU64>, allow_negative_numbers = true)]
     max_seconds: Option<NonZeroU64>,
     /// Stop a prompt once it has cost this many US dollars, over all models that work for it. Their prices must
     /// be in config.toml. Responses in progress are not cut off and may exceed the limit.

@@ -32,8 +32,9 @@ struct HookCommand {
     sandbox: SandboxSettings,
 }
 
-/// Returns the hooks of `entries`, in order, for sessions in `roots`. The commands run in the first root with this
-/// sandbox.
+/// Returns the hooks of `entries`, in order, for sessions in `roots`. The commands run in the first root,
+/// outside the sandbox; folders that `sandbox` lets sessions write are removed from their search paths, such
+/// as `PATH`.
 pub(crate) fn hook_commands(
     entries: &[HookEntry],
     roots: &[PathBuf],

@@ -30,7 +30,7 @@ use turnery_models::{ProviderConfig, check_key};
 /// Number of attempts to type a valid key.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Longest key that is accepted. Unit: bytes.
+/// Longest key that is read from stdin; the rest of longer input is ignored. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// Runs `turnery login`. Succeeds only if a key was stored (AUTH-9).

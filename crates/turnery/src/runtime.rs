@@ -57,7 +57,7 @@ impl FailoverRuntime {
                 standby.wake();
                 // The standby thread may be awake and waiting for tasks only, while the stuck thread polled
                 // timers and IO.
-                wait_for_events(&runtime);
+                wake_idle_worker(&runtime);
             }),
         }
     }
@@ -104,7 +104,7 @@ impl Standby {
         // If this thread polled timers and IO, the other has to take over. The first of the two tasks wakes the
         // other thread; the second stays with this one.
         for _ in 0..2 {
-            wait_for_events(&Handle::current());
+            wake_idle_worker(&Handle::current());
         }
         #[cfg(test)]
         {
@@ -134,7 +134,7 @@ impl Standby {
 ///
 /// Only one idle thread polls them; the others wait for tasks. If the polling thread is stuck, another takes over
 /// once it has been given a task.
-fn wait_for_events(runtime: &Handle) {
+fn wake_idle_worker(runtime: &Handle) {
     runtime.spawn(async {});
 }
 

@@ -13,7 +13,8 @@ use turnery_agent::{Settings, SettingsError, SettingsResolver};
 use turnery_models::ModelName;
 use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings, policy::program_files};
 
-/// Sources of settings that do not depend on the folder.
+/// Resolver of a folder's settings. Holds the sources that do not depend on the folder, and reads the project
+/// files of a folder whenever it is asked for settings.
 pub(crate) struct SettingsSources {
     /// Settings of the user's file, or its errors.
     pub(crate) user: Result<Config, String>,
@@ -102,7 +103,7 @@ impl SettingsSources {
     }
 
     /// Returns the merged settings for `roots`.
-    fn resolve_layer(&self, roots: &[PathBuf]) -> Result<Config, String> {
+    fn merge_layers(&self, roots: &[PathBuf]) -> Result<Config, String> {
         let mut choice = self.user.clone()?;
         let named_models = choice.named_models();
         // In reverse, so that the working directory's model takes precedence.
@@ -121,7 +122,7 @@ impl SettingsSources {
 
     /// Returns true if some source chooses the model for this folder.
     pub(crate) fn is_model_chosen(&self, cwd: &Path) -> bool {
-        let choice = self.resolve_layer(&[cwd.to_owned()]);
+        let choice = self.merge_layers(&[cwd.to_owned()]);
         choice.is_ok_and(|choice| choice.model.is_some())
     }
 
@@ -138,7 +139,7 @@ impl SettingsSources {
 
 impl SettingsResolver for SettingsSources {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        let choice = self.resolve_layer(roots).map_err(SettingsError)?;
+        let choice = self.merge_layers(roots).map_err(SettingsError)?;
         if let Some(problem) = self.live_providers.read_error() {
             return Err(SettingsError(problem));
         }
@@ -176,7 +177,7 @@ impl SettingsResolver for SettingsSources {
     }
 
     fn default_model(&self) -> Option<ModelName> {
-        let choice = self.resolve_layer(&[]).ok()?;
+        let choice = self.merge_layers(&[]).ok()?;
         Some(
             choice
                 .model

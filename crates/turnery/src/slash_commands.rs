@@ -16,8 +16,9 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 /// Maximum number of files that are read from one folder.
 const MAX_FILES_PER_FOLDER: usize = 200;
 
-/// Returns all commands for a session in `roots`: built-in, then the user's, then the projects'. If two have
-/// the same name, the project's takes precedence over the user's, and an earlier root's over a later one's.
+/// Returns all commands for a session in `roots`, sorted by name. Of commands with the same name, one of a
+/// project takes precedence over one of the user, that over a built-in one, and one of an earlier root over
+/// one of a later root.
 pub(crate) fn load_commands(user: Option<&Path>, roots: &[PathBuf]) -> Vec<CustomCommand> {
     let mut all: Vec<CustomCommand> = Vec::new();
     let projects = roots

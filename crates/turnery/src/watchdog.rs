@@ -8,7 +8,7 @@
 mod life_signs;
 
 use crate::{logs, run::exit, runtime::AGENT_THREAD_NAME};
-use life_signs::{LifeSign, LifeSigns, Urgency};
+use life_signs::{HeartbeatReading, ShutdownReason, StallDetector};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Signal, getpid, kill_process},
@@ -67,8 +67,8 @@ impl Watchdog {
             pipe::register(signal, arriving.try_clone()?)?;
         }
         let at_end_of_input = match drain {
-            true => Urgency::Drain,
-            false => Urgency::EndOfInput,
+            true => ShutdownReason::Drain,
+            false => ShutdownReason::EndOfInput,
         };
         let shared = Arc::new(WatchdogShared::default());
         let watchdog = Self(Arc::clone(&shared));
@@ -141,11 +141,11 @@ struct WatchEvents {
 fn watch(
     mut signals: UnixStream,
     mut input: Option<OwnedFd>,
-    at_end_of_input: Urgency,
+    at_end_of_input: ShutdownReason,
     shared: &WatchdogShared,
     on_signal: &dyn Fn(),
 ) {
-    let mut life_signs: Option<LifeSigns> = None;
+    let mut life_signs: Option<StallDetector> = None;
     let mut has_failed = false;
     loop {
         let patience = life_signs.as_ref().map(|_| CHECK_INTERVAL);
@@ -177,14 +177,16 @@ fn watch(
                 .unwrap_or_else(PoisonError::into_inner);
             leaving.get_or_insert_with(Instant::now);
         }
-        let sign = LifeSign {
+        let sign = HeartbeatReading {
             count: shared.sign_count.load(Ordering::Relaxed),
             waited_for_processor: waited_for_processor(),
         };
         match &mut life_signs {
-            None if happened.signal => life_signs = Some(LifeSigns::new(sign, Urgency::Signal)),
+            None if happened.signal => {
+                life_signs = Some(StallDetector::new(sign, ShutdownReason::Signal))
+            }
             None if happened.end_of_input => {
-                life_signs = Some(LifeSigns::new(sign, at_end_of_input));
+                life_signs = Some(StallDetector::new(sign, at_end_of_input));
             }
             None => {}
             Some(life_signs) => {

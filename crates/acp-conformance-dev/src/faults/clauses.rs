@@ -20,7 +20,7 @@ struct Clause {
     actions: Vec<Action>,
 }
 
-/// Parses the text. `find_code` returns the kind of a fault that is code.
+/// Parses the faults of `clauses.txt`. `find_code` returns the kind of a fault that is implemented in Rust.
 ///
 /// # Errors
 /// If a line cannot be parsed; the error names the line.

@@ -88,7 +88,7 @@ pub fn run_mutations(
         None,
         &|_| (),
     )?;
-    if let Some(why) = preflight.stop_reason {
+    if let Some(why) = preflight.unplayed_reason {
         return Err(why);
     }
     let facts = preflight.facts;
@@ -319,7 +319,7 @@ fn failed_rules(outcome: &CaseOutcome) -> FailedRules {
     let failed = outcome
         .findings()
         .map(|(rule, finding)| (rule.to_owned(), why(&finding.to_string())));
-    let fault = outcome.fault.iter();
+    let fault = outcome.error.iter();
     let fault = fault.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
     failed.chain(fault).collect()
 }

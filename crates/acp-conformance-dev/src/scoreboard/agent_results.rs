@@ -101,7 +101,7 @@ impl AgentResults {
         results.took = played.elapsed;
         results.slowdown = Some(played.slowdown);
         for outcome in &played.outcomes {
-            if let Some(fault) = &outcome.fault {
+            if let Some(fault) = &outcome.error {
                 results
                     .run_problems
                     .push(format!("{}: {}", outcome.case, short(fault)));
@@ -203,7 +203,7 @@ mod tests {
     "#;
 
     #[test]
-    fn standing_has_each_rule_and_round_trips() {
+    fn results_list_each_rule_and_round_trip() {
         let profile = Profile::parse("x", PROFILE).unwrap();
         let finding = |line| Finding {
             case: "leaving".to_owned(),
@@ -232,7 +232,7 @@ mod tests {
         };
         let initialize = serde_json::json!({"agentInfo": {"name": "X", "version": "2"}});
         let played = SuiteResult {
-            stop_reason: None,
+            unplayed_reason: None,
             facts: AgentFacts {
                 initialize,
                 ..AgentFacts::default()
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn unplayable_agent_has_a_standing() {
+    fn unplayable_agent_has_results_without_rules() {
         let profile = Profile::parse("x", PROFILE).unwrap();
         let results = AgentResults::unplayable(&profile, "it does not start".to_owned());
         assert_eq!(results.run_problems, ["it does not start"]);

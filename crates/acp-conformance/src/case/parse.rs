@@ -179,12 +179,12 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
         },
         ">" | ">+" | ">!" | ">!+" => CaseStep::Send {
             text: cursor.take_rest().to_owned(),
-            broken: word.contains('!'),
-            more: word.contains('+'),
+            may_be_invalid: word.contains('!'),
+            joins_next_write: word.contains('+'),
         },
         ">raw" | ">raw+" => CaseStep::Raw {
             bytes: parse_bytes(cursor.take_rest())?,
-            more: word.contains('+'),
+            joins_next_write: word.contains('+'),
         },
         "split" => match parse_number(cursor.expect_word("the number of bytes")?)? {
             0 => return Err("no piece has 0 bytes".to_owned()),
@@ -238,8 +238,8 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 content,
                 session: parse_optional_name(cursor, "in", "session")?,
                 name: parse_optional_name(cursor, "as", "prompt")?,
-                broken: word.contains('!'),
-                more: word.contains('+'),
+                may_be_invalid: word.contains('!'),
+                joins_next_write: word.contains('+'),
             }
         }
         "call" | "call!" => {
@@ -259,14 +259,14 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 method,
                 params,
                 name,
-                broken: word.contains('!'),
+                may_be_invalid: word.contains('!'),
                 expected: then,
             }
         }
         "tell" | "tell!" => CaseStep::Notify {
             method: parse_name(cursor)?,
             params: cursor.parse_optional_json()?.unwrap_or(Value::Null),
-            broken: word.contains('!'),
+            may_be_invalid: word.contains('!'),
         },
         "answered" | "refused" | "ended" => {
             let expect = match word {

@@ -112,7 +112,8 @@ pub enum LineCondition {
 /// Step of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseStep {
-    /// Sets the protocol version of the following macros.
+    /// Sets the protocol version used by the later steps that build their own requests (`initialize`,
+    /// `session`, `load`, `resume`, `prompt`).
     Version(u16),
     /// Sets the client's capabilities.
     Client(Value),
@@ -168,29 +169,32 @@ pub enum CaseStep {
         /// Line to send.
         text: String,
         /// True if the line may be malformed.
-        broken: bool,
+        may_be_invalid: bool,
         /// True to send it in one write with the next.
-        more: bool,
+        joins_next_write: bool,
     },
     /// Sends bytes.
     Raw {
         /// Bytes to send, with `$NAME` substituted.
         bytes: Vec<u8>,
         /// True to send them in one write with the next.
-        more: bool,
+        joins_next_write: bool,
     },
     /// Splits the next write into pieces of this size. Unit: bytes.
     Split(usize),
 
-    /// Sends `initialize` and waits for the response.
+    /// Sends `initialize`, with this JSON merged over the default params, and waits for the response.
     Initialize(Option<Value>),
     /// Sends `authenticate`, if the profile requires a login that has not been done yet.
     Login,
-    /// Sends `session/new` and waits for the response.
+    /// Sends `session/new` and waits for the response: variable that receives the session id, JSON merged
+    /// over the default params.
     Session(String, Option<Value>),
-    /// Sends `session/load` and waits for the response.
+    /// Sends `session/load` and waits for the response: variable that holds the session id, JSON merged over
+    /// the default params.
     Load(String, Option<Value>),
-    /// Sends `session/resume` and waits for the response.
+    /// Sends `session/resume` and waits for the response: variable that holds the session id, JSON merged
+    /// over the default params.
     Resume(String, Option<Value>),
     /// Sends `session/prompt`.
     Prompt {
@@ -201,9 +205,9 @@ pub enum CaseStep {
         /// Variable that holds the request id.
         name: String,
         /// True if the params may be invalid.
-        broken: bool,
+        may_be_invalid: bool,
         /// True to send it in one write with the next.
-        more: bool,
+        joins_next_write: bool,
     },
     /// Sends `session/cancel` for the session of this variable.
     Cancel(String),
@@ -216,7 +220,7 @@ pub enum CaseStep {
         /// Variable that holds the request id.
         name: String,
         /// True if the params may be invalid.
-        broken: bool,
+        may_be_invalid: bool,
         /// Expected response, if the step waits for one.
         expected: Option<ExpectedResponse>,
     },
@@ -227,7 +231,7 @@ pub enum CaseStep {
         /// Params; `null` sends none.
         params: Value,
         /// True if the params may be invalid.
-        broken: bool,
+        may_be_invalid: bool,
     },
     /// Sends a request of an unknown method and waits for the response.
     Probe,

@@ -148,10 +148,10 @@ fn byte_order_mark_is_skipped() {
 
 #[test]
 fn send_steps_are_parsed() {
-    let send = |text: &str, broken, more| CaseStep::Send {
+    let send = |text: &str, may_be_invalid, joins_next_write| CaseStep::Send {
         text: text.to_owned(),
-        broken,
-        more,
+        may_be_invalid,
+        joins_next_write,
     };
     assert_eq!(parse_step("> {\"a\": 1}"), send("{\"a\": 1}", false, false));
     assert_eq!(parse_step(">+ {}"), send("{}", false, true));
@@ -161,7 +161,7 @@ fn send_steps_are_parsed() {
         parse_step(r#">raw "a\xff\n\u00e9\"""#),
         CaseStep::Raw {
             bytes: vec![b'a', 0xff, b'\n', 0xc3, 0xa9, b'"'],
-            more: false,
+            joins_next_write: false,
         }
     );
 }
@@ -184,8 +184,8 @@ fn request_and_response_steps_are_parsed() {
             content: PromptContent::Text(text("hi in b")),
             session: text("b"),
             name: text("second"),
-            broken: false,
-            more: true,
+            may_be_invalid: false,
+            joins_next_write: true,
         }
     );
     assert_eq!(
@@ -194,7 +194,7 @@ fn request_and_response_steps_are_parsed() {
             method: text("session/list"),
             params: Value::Null,
             name: text("x"),
-            broken: true,
+            may_be_invalid: true,
             expected: None,
         }
     );
@@ -204,7 +204,7 @@ fn request_and_response_steps_are_parsed() {
             method: text("nope/nope"),
             params: json!({}),
             name: text("call"),
-            broken: false,
+            may_be_invalid: false,
             expected: Some(ExpectedResponse::Error(json!({"code": -32601}))),
         }
     );

@@ -31,10 +31,10 @@ impl Progress {
     }
 
     /// Reports a finished case. Without a terminal, only cases with problems are reported.
-    pub(crate) fn report_case(&self, outcome: &CaseOutcome, measure: &FailurePolicy<'_>) {
+    pub(crate) fn report_case(&self, outcome: &CaseOutcome, policy: &FailurePolicy<'_>) {
         let number = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         let (all, case) = (self.total, &outcome.case);
-        let word = verdict_word(outcome, measure);
+        let word = verdict_word(outcome, policy);
         // Failing to show progress must not end the run.
         let _ = match (self.is_live, word) {
             (true, _) => write!(
@@ -55,11 +55,11 @@ impl Progress {
 }
 
 /// Returns a word for the problem of a case.
-fn verdict_word(outcome: &CaseOutcome, measure: &FailurePolicy<'_>) -> Option<&'static str> {
-    if outcome.fault.is_some() {
+fn verdict_word(outcome: &CaseOutcome, policy: &FailurePolicy<'_>) -> Option<&'static str> {
+    if outcome.error.is_some() {
         return Some("fault");
     }
-    match measure.case_verdict(outcome) {
+    match policy.case_verdict(outcome) {
         Verdict::Fail => Some("FAIL"),
         Verdict::Warn => Some("warn"),
         Verdict::NotReached

@@ -111,13 +111,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<bool> {
         jobs: args.jobs.unwrap_or(usual.jobs),
         real_time: args.real_time,
     };
-    let measure = FailurePolicy {
+    let policy = FailurePolicy {
         requirements: &requirements,
         expected: &expected,
         strict: args.strict,
     };
     let progress = Progress::new(cases.len());
-    let on_outcome = |outcome: &CaseOutcome| progress.report_case(outcome, &measure);
+    let on_outcome = |outcome: &CaseOutcome| progress.report_case(outcome, &policy);
     let mut played =
         play_suite(&cases, &agent, &options, None, &on_outcome).map_err(anyhow::Error::msg)?;
     let flaky = replay_failures(&mut played, &cases, &agent, &options, &|_| ())
@@ -132,9 +132,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<bool> {
         verdicts.unseen.clear();
     }
     let tested = describe_tested_agent(args, &agent, &played);
-    let report = Report::new(tested, &measure, &verdicts, &played, &flaky);
+    let report = Report::new(tested, &policy, &verdicts, &played, &flaky);
     write_report(args.format, output, &report)?;
-    if let Some(why) = &played.stop_reason {
+    if let Some(why) = &played.unplayed_reason {
         print_stderr(why);
         return Ok(false);
     }
@@ -170,7 +170,8 @@ fn reject_command_as_cases(args: &RunArgs) -> Result<()> {
     )
 }
 
-/// Returns true if only some cases of the suite are played.
+/// Returns true if cases that check a selected rule may be left out, because the arguments name single cases
+/// or files.
 fn is_partial_run(args: &RunArgs, requirements: &Requirements) -> bool {
     let mut only = args.only.iter();
     only.any(|name| requirements.find_rule(name).is_none())
@@ -286,7 +287,8 @@ fn describe_tested_agent(args: &RunArgs, agent: &AgentSpec, played: &SuiteResult
     }
 }
 
-/// Checks that a file can be written, without changing or creating it.
+/// Opens an existing output file without truncating it; for a new file, checks that it can be created and
+/// returns only its path.
 fn open_output(path: &Path) -> Result<(Option<File>, &Path)> {
     let mut options = OpenOptions::new();
     let is_new = !path.exists();

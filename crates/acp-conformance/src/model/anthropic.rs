@@ -213,7 +213,7 @@ impl StreamEncoder for AnthropicEncoder {
         ]
     }
 
-    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
+    fn encode_part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         let mut events = Vec::new();
         match part {
             ResponsePart::Text(text) | ResponsePart::Refusal(text) => {
@@ -236,7 +236,7 @@ impl StreamEncoder for AnthropicEncoder {
         events
     }
 
-    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+    fn encode_end(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let mut events = Vec::new();
         self.close_block(&mut events);
         events.push(typed_event(json!({

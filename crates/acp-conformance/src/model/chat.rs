@@ -150,7 +150,7 @@ impl StreamEncoder for ChatEncoder {
         vec![self.delta_chunk(json!({"role": "assistant", "content": ""}), None)]
     }
 
-    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
+    fn encode_part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         match part {
             ResponsePart::Text(text) => vec![self.delta_chunk(json!({"content": text}), None)],
             ResponsePart::Think(text) => {
@@ -174,7 +174,7 @@ impl StreamEncoder for ChatEncoder {
         }
     }
 
-    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+    fn encode_end(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let finish = finish_reason(end.finish_reason, self.call_count > 0);
         vec![
             self.delta_chunk(json!({}), Some(finish)),

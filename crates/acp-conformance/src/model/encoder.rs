@@ -77,9 +77,9 @@ pub(super) trait StreamEncoder: Send {
     /// Returns the events that begin the response.
     fn encode_start(&mut self) -> Vec<Bytes>;
     /// Returns the events of one more part.
-    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes>;
+    fn encode_part(&mut self, part: &ResponsePart) -> Vec<Bytes>;
     /// Returns the events that end the response.
-    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes>;
+    fn encode_end(&mut self, end: ResponseEnd) -> Vec<Bytes>;
     /// Returns the events of an error within the stream.
     fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes>;
 }

@@ -109,14 +109,14 @@ impl StreamEncoder for GeminiEncoder {
         Vec::new()
     }
 
-    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
+    fn encode_part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         vec![sse_event(
             None,
             &chunk_json(&self.head, &[part_json(part)], None),
         )]
     }
 
-    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+    fn encode_end(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let last = chunk_json(&self.head, &[json!({"text": ""})], Some(end));
         vec![sse_event(None, &last)]
     }

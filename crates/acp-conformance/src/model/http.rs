@@ -105,17 +105,17 @@ async fn handle_request(
         .path_and_query()
         .map_or("/", |target| target.as_str());
     let exchange = Exchange::new(head.method.to_string(), target.to_owned(), &head.headers);
-    let ticket = ExchangeGuard::new(&state, exchange);
+    let exchange_guard = ExchangeGuard::new(&state, exchange);
     let path = head.uri.path();
     let route = parse_route(&head.method, path);
     let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
-            ticket.update_exchange(|exchange| {
+            exchange_guard.update_exchange(|exchange| {
                 exchange.role = ExchangeRole::Unreadable(error.to_string())
             });
             let broken = encode_error_body(Api::Chat, 400, "cannot read the request body");
-            return Ok(fixed_response(ticket, 400, &broken));
+            return Ok(fixed_response(exchange_guard, 400, &broken));
         }
     };
     let read = serde_json::from_slice::<Value>(&body);
@@ -123,45 +123,45 @@ async fn handle_request(
         Ok(body) => body.clone(),
         Err(_) => String::from_utf8_lossy(&body).into_owned().into(),
     };
-    ticket.update_exchange(|exchange| exchange.body = recorded_body);
+    exchange_guard.update_exchange(|exchange| exchange.body = recorded_body);
     if head.headers.contains_key(UPGRADE) {
         let sorry = encode_error_body(Api::Chat, 426, "protocol upgrades are not supported");
-        return Ok(fixed_response(ticket, 426, &sorry));
+        return Ok(fixed_response(exchange_guard, 426, &sorry));
     }
     let api = match route {
         Route::Model(api) => api,
         Route::CountTokens(field) => {
-            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
+            exchange_guard.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             return Ok(fixed_response(
-                ticket,
+                exchange_guard,
                 200,
                 &json!({ field: COUNTED_TOKENS }),
             ));
         }
         Route::ListModels => {
-            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
+            exchange_guard.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             let models = list_models(&state.borrow().config.models);
-            return Ok(fixed_response(ticket, 200, &models));
+            return Ok(fixed_response(exchange_guard, 200, &models));
         }
         Route::Mcp => {
-            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
+            exchange_guard.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             let key = head.headers.get(MCP_KEY_HEADER.0);
             if key.is_none_or(|key| key.as_bytes() != MCP_KEY_HEADER.1.as_bytes()) {
                 return Ok(fixed_response(
-                    ticket,
+                    exchange_guard,
                     401,
                     &json!({"error": "missing or wrong header x-conformance"}),
                 ));
             }
             let reply = read.ok().as_ref().and_then(mcp_server::respond);
             return Ok(match reply {
-                Some(reply) => fixed_response(ticket, 200, &reply),
-                None => fixed_response(ticket, 202, &Value::Null),
+                Some(reply) => fixed_response(exchange_guard, 200, &reply),
+                None => fixed_response(exchange_guard, 202, &Value::Null),
             });
         }
         Route::NotFound => {
             let nothing = encode_error_body(Api::Chat, 404, &format!("no endpoint at {path}"));
-            return Ok(fixed_response(ticket, 404, &nothing));
+            return Ok(fixed_response(exchange_guard, 404, &nothing));
         }
     };
     let body = match read {
@@ -170,8 +170,9 @@ async fn handle_request(
             let encoding = head.headers.get(CONTENT_ENCODING);
             let reason = format!("no JSON object (content-encoding: {encoding:?})");
             let broken = encode_error_body(api, 400, &reason);
-            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Unreadable(reason));
-            return Ok(fixed_response(ticket, 400, &broken));
+            exchange_guard
+                .update_exchange(|exchange| exchange.role = ExchangeRole::Unreadable(reason));
+            return Ok(fixed_response(exchange_guard, 400, &broken));
         }
     };
     let request = parse_request(api, path, &body);
@@ -179,28 +180,28 @@ async fn handle_request(
     let events = api != Api::Gemini || target.contains("alt=sse");
     let mut due = (ExchangeRole::AfterScript, ScriptedResponse::default());
     let mut tools = super::ToolCandidates::default();
-    state.send_modify(|stage| {
-        due = stage.next_response(&request);
-        tools.clone_from(&stage.config.tools);
+    state.send_modify(|state| {
+        due = state.next_response(&request);
+        tools.clone_from(&state.config.tools);
     });
     let (role, answer) = due;
-    ticket.update_exchange(|exchange| {
+    exchange_guard.update_exchange(|exchange| {
         exchange.role = role;
         exchange.request = Some(request.clone());
     });
-    let performance = ResponsePlayback::new(answer, &request, &tools, &state, ticket);
-    match performance.start().await? {
+    let playback = ResponsePlayback::new(answer, &request, &tools, &state, exchange_guard);
+    match playback.start().await? {
         ResponseStart::Error(status, message) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             let body = encode_error_body(api, status.as_u16(), &message);
             Ok(json_response(status, &body))
         }
-        ResponseStart::Response(performance) if request.streaming && events => {
-            let body = StreamBody::new(performance.into_stream()).boxed_unsync();
+        ResponseStart::Response(playback) if request.streaming && events => {
+            let body = StreamBody::new(playback.into_stream()).boxed_unsync();
             Ok(build_response(StatusCode::OK, "text/event-stream", body))
         }
-        ResponseStart::Response(performance) => {
-            let whole = performance.into_json().await?;
+        ResponseStart::Response(playback) => {
+            let whole = playback.into_json().await?;
             let body = if request.streaming {
                 json!([whole])
             } else {

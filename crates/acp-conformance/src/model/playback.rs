@@ -33,7 +33,7 @@ pub(super) struct ResponsePlayback {
     api: Api,
     head: ResponseHead,
     pause: Duration,
-    ticket: ExchangeGuard,
+    exchange_guard: ExchangeGuard,
     state: SharedState,
 }
 
@@ -56,13 +56,13 @@ impl ResponsePlayback {
         request: &ModelRequest,
         candidates: &ToolCandidates,
         state: &SharedState,
-        ticket: ExchangeGuard,
+        exchange_guard: ExchangeGuard,
     ) -> Self {
-        let mut beats = VecDeque::new();
+        let mut steps = VecDeque::new();
         let mut calls = Vec::new();
         let (mut served, mut missing) = (Vec::new(), Vec::new());
         for piece in answer.actions {
-            beats.push_back(match piece {
+            steps.push_back(match piece {
                 ScriptAction::Text(text) => PlaybackStep::Send(ResponsePart::Text(text)),
                 ScriptAction::Think(text) => PlaybackStep::Send(ResponsePart::Think(text)),
                 ScriptAction::Refusal(text) => PlaybackStep::Send(ResponsePart::Refusal(text)),
@@ -86,24 +86,24 @@ impl ResponsePlayback {
                 }
             });
         }
-        ticket.update_exchange(|exchange: &mut Exchange| {
+        exchange_guard.update_exchange(|exchange: &mut Exchange| {
             exchange.called_tools = calls;
             exchange.served_tools = served;
             exchange.missing_tools = missing;
         });
         Self {
-            steps: beats,
+            steps,
             end: ResponseEnd {
                 finish_reason: answer.finish_reason,
                 usage: answer.usage,
             },
             api: request.api,
             head: ResponseHead {
-                number: ticket.exchange_index(),
+                number: exchange_guard.exchange_index(),
                 model: request.model.clone(),
             },
             pause: Duration::ZERO,
-            ticket,
+            exchange_guard,
             state: SharedState::clone(state),
         }
     }
@@ -116,9 +116,9 @@ impl ResponsePlayback {
                 PlaybackStep::Hang => wait_for_release(&self.state).await,
                 PlaybackStep::Cut => return Err(self.cut_connection()),
                 PlaybackStep::Error(status, message) => {
-                    self.ticket
+                    self.exchange_guard
                         .update_exchange(|exchange| exchange.status = Some(status));
-                    self.ticket.settle(ExchangeState::Answered);
+                    self.exchange_guard.settle(ExchangeState::Answered);
                     return Ok(ResponseStart::Error(status, message));
                 }
                 PlaybackStep::Send(_) => {
@@ -127,7 +127,7 @@ impl ResponsePlayback {
                 }
             }
         }
-        self.ticket
+        self.exchange_guard
             .update_exchange(|exchange| exchange.status = Some(200));
         Ok(ResponseStart::Response(self))
     }
@@ -147,7 +147,7 @@ impl ResponsePlayback {
                 }
             }
         }
-        self.ticket.settle(ExchangeState::Answered);
+        self.exchange_guard.settle(ExchangeState::Answered);
         Ok(encode_whole(self.api, &self.head, &parts, self.end))
     }
 
@@ -169,7 +169,7 @@ impl ResponsePlayback {
     }
 
     fn cut_connection(&mut self) -> ConnectionCutError {
-        self.ticket.settle(ExchangeState::Cut);
+        self.exchange_guard.settle(ExchangeState::Cut);
         ConnectionCutError
     }
 }
@@ -189,7 +189,7 @@ impl EventStream {
             if let Some(event) = self.ready_events.pop_front() {
                 if self.is_closed && self.ready_events.is_empty() {
                     // A client may close the connection after the last event, before the end of the transfer.
-                    self.playback.ticket.settle(ExchangeState::Answered);
+                    self.playback.exchange_guard.settle(ExchangeState::Answered);
                 }
                 return Some(Ok(event));
             }
@@ -208,14 +208,14 @@ impl EventStream {
                     if !self.playback.pause.is_zero() {
                         tokio::time::sleep(self.playback.pause).await;
                     }
-                    self.ready_events = self.encoder.part(&part).into();
+                    self.ready_events = self.encoder.encode_part(&part).into();
                 }
                 Some(PlaybackStep::Error(status, message)) => {
                     self.ready_events = self.encoder.encode_error(status, &message).into();
                     self.is_closed = true;
                 }
                 None => {
-                    self.ready_events = self.encoder.close(self.playback.end).into();
+                    self.ready_events = self.encoder.encode_end(self.playback.end).into();
                     self.is_closed = true;
                 }
             }

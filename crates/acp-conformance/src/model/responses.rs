@@ -196,11 +196,11 @@ fn has_refusal(output: &[Value]) -> bool {
     })
 }
 
-/// Words of the events of a part that is sent as deltas.
+/// Event names and JSON members of one kind of streamed content part.
 struct PartNames {
-    /// Begin of the names of the events that carry the text.
+    /// Prefix of the names of the events that carry the text; `.delta` or `.done` follows.
     text_event: &'static str,
-    /// Begin of the names of the events that begin and end the part.
+    /// Prefix of the names of the events that begin and end the part; `.added` or `.done` follows.
     part_event: &'static str,
     /// Member with the index of the part.
     index: &'static str,
@@ -346,7 +346,7 @@ impl StreamEncoder for ResponsesEncoder {
         ]
     }
 
-    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
+    fn encode_part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         let mut events = Vec::new();
         let (names, text) = match part {
             ResponsePart::Text(text) => (TEXT, text),
@@ -367,7 +367,7 @@ impl StreamEncoder for ResponsesEncoder {
         events
     }
 
-    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+    fn encode_end(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let mut events = Vec::new();
         self.close_item(&mut events);
         let output = std::mem::take(&mut self.output);

@@ -73,7 +73,7 @@ impl FakeModelState {
     /// Sets the responses for prompts with this text, starting with the first.
     pub(super) fn set_script(&mut self, prompt: Option<&str>, answers: Vec<ScriptedResponse>) {
         let prompt = prompt.map(str::to_owned);
-        self.scripts.retain(|thread| thread.prompt_text != prompt);
+        self.scripts.retain(|script| script.prompt_text != prompt);
         self.scripts.push(PromptScript {
             prompt_text: prompt,
             responses: answers,

@@ -34,7 +34,7 @@ pub struct ToolCandidate {
 /// Candidates for each script tool, by its name in cases.
 pub type ToolCandidates = BTreeMap<String, Vec<ToolCandidate>>;
 
-// Names of tools and parameters of agents, as [`letters`] writes them; the first match wins.
+// Names of tools and parameters of agents, as [`normalize_name`] returns them; the first match wins.
 const READ_TOOLS: &str = "read readfile readtextfile viewfile view openfile readfiles fsread cat";
 const WRITE_TOOLS: &str =
     "write writefile createfile create writetofile writetextfile editor fswrite savefile";

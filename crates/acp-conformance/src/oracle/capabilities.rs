@@ -44,14 +44,14 @@ impl CapabilityRules {
             (JsonRpcKind::Request, Some(method)) if recorder.version != 2 => match method {
                 "fs/read_text_file" => {
                     let offers = self.has_flag("/fs/readTextFile");
-                    recorder.holds("FS-1", offers, || why("fs.readTextFile"));
+                    recorder.record_check("FS-1", offers, || why("fs.readTextFile"));
                 }
                 "fs/write_text_file" => {
                     let offers = self.has_flag("/fs/writeTextFile");
-                    recorder.holds("FS-1", offers, || why("fs.writeTextFile"));
+                    recorder.record_check("FS-1", offers, || why("fs.writeTextFile"));
                 }
                 _ if method.starts_with("terminal/") => {
-                    recorder.holds("TERM-1", self.has_flag("/terminal"), || why("terminal"));
+                    recorder.record_check("TERM-1", self.has_flag("/terminal"), || why("terminal"));
                 }
                 _ => self.check_elicitation(method, params, recorder),
             },
@@ -70,7 +70,7 @@ impl CapabilityRules {
         if method == "elicitation/create" {
             let mode = params["mode"].as_str().unwrap_or_default();
             let offers = self.has_object(&format!("/elicitation/{mode}"));
-            recorder.holds("ELIC-1", offers, || {
+            recorder.record_check("ELIC-1", offers, || {
                 format!("the client does not offer elicitation.{mode}")
             });
         }
@@ -81,11 +81,11 @@ impl CapabilityRules {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "notice" => {
                 let offers = self.has_object("/session/notices");
-                recorder.holds("NOTE-1", offers, || why("session.notices"));
+                recorder.record_check("NOTE-1", offers, || why("session.notices"));
             }
             "compaction_update" | "compaction_summary_chunk" => {
                 let offers = self.has_object("/session/compaction");
-                recorder.holds("COMP-1", offers, || why("session.compaction"));
+                recorder.record_check("COMP-1", offers, || why("session.compaction"));
             }
             "config_option_update" => self.check_options(&update["configOptions"], recorder),
             _ => {}
@@ -108,7 +108,7 @@ impl CapabilityRules {
                     // In version 2 the capability is a marker object.
                     self.has_object("/auth/terminal")
                 };
-                recorder.holds("AUTH-2", is_kept, || {
+                recorder.record_check("AUTH-2", is_kept, || {
                     "the client does not offer auth.terminal".to_owned()
                 });
             }
@@ -127,7 +127,7 @@ impl CapabilityRules {
         };
         let has_boolean = options.iter().any(|option| option["type"] == "boolean");
         let offers = self.has_object("/session/configOptions/boolean");
-        recorder.holds("CFG-3", !has_boolean || offers, || {
+        recorder.record_check("CFG-3", !has_boolean || offers, || {
             "the client does not offer session.configOptions.boolean".to_owned()
         });
     }

@@ -1,4 +1,5 @@
-//! Checks that every line is one UTF-8 message and nothing else is written (TR-1, TR-2, TR-3).
+//! Checks that every line is one UTF-8 message of bounded length and nothing else is written (TR-1, TR-2,
+//! TR-3, TR-9).
 
 use super::recorder::RuleRecorder;
 use crate::deep_json;
@@ -35,7 +36,7 @@ impl FramingRules {
         recorder: &mut RuleRecorder,
     ) -> ParsedLine {
         if line.len() > MAX_LINE_BYTES {
-            recorder.broken("TR-9", format!("it has {} bytes", line.len()));
+            recorder.record_violation("TR-9", format!("it has {} bytes", line.len()));
         }
         let (line, has_end) = match line.strip_suffix(b"\n") {
             Some(line) => (line, true),
@@ -43,24 +44,24 @@ impl FramingRules {
         };
         let text = match std::str::from_utf8(line) {
             Ok(text) => {
-                recorder.seen("TR-1");
+                recorder.record_observed("TR-1");
                 text
             }
             Err(error) => {
-                recorder.broken("TR-1", format!("it is no UTF-8: {error}"));
+                recorder.record_violation("TR-1", format!("it is no UTF-8: {error}"));
                 return ParsedLine::NoMessage;
             }
         };
-        recorder.holds("TR-2", has_end, || "the last line has no end".to_owned());
+        recorder.record_check("TR-2", has_end, || "the last line has no end".to_owned());
         let error = match deep_json::parse_json(text.as_bytes()) {
             Ok(value @ Value::Object(_)) => {
                 self.partial_lines.clear();
-                recorder.seen("TR-3");
+                recorder.record_observed("TR-3");
                 return ParsedLine::Message(value);
             }
             Ok(Value::Array(_)) if self.has_sent_batch => return ParsedLine::NoMessage,
             Ok(_) => {
-                recorder.broken("TR-3", "it is JSON, but no message");
+                recorder.record_violation("TR-3", "it is JSON, but no message");
                 return ParsedLine::NoMessage;
             }
             Err(error) => error,
@@ -70,12 +71,12 @@ impl FramingRules {
         }
         let trimmed = text.trim();
         if error.is_eof() && trimmed.starts_with('{') {
-            recorder.broken("TR-2", "a message is cut into several lines");
+            recorder.record_violation("TR-2", "a message is cut into several lines");
             self.partial_lines.push(text.to_owned());
         } else if trimmed.starts_with("{\"") && trimmed.contains("}{") {
-            recorder.broken("TR-2", "several messages are in one line");
+            recorder.record_violation("TR-2", "several messages are in one line");
         } else {
-            recorder.broken("TR-3", "it is no message");
+            recorder.record_violation("TR-3", "it is no message");
         }
         ParsedLine::NoMessage
     }

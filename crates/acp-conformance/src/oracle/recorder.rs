@@ -28,7 +28,7 @@ pub(super) struct RuleRecorder {
 
 impl RuleRecorder {
     /// Records that the observed messages could have broken this rule.
-    pub(super) fn seen(&mut self, rule: &'static str) {
+    pub(super) fn record_observed(&mut self, rule: &'static str) {
         debug_assert!(
             REQUIREMENTS.rule(rule).is_some_and(|rule| rule.watched),
             "{rule} is not said to be watched"
@@ -37,18 +37,23 @@ impl RuleRecorder {
     }
 
     /// Records a violation.
-    pub(super) fn broken(&mut self, rule: &'static str, why: impl Into<String>) {
+    pub(super) fn record_violation(&mut self, rule: &'static str, why: impl Into<String>) {
         let why = why.into();
-        self.seen(rule);
+        self.record_observed(rule);
         self.violations.push(Violation { rule, why });
     }
 
     /// Records the rule as observed, or as broken if `holds` is false.
-    pub(super) fn holds(&mut self, rule: &'static str, holds: bool, why: impl FnOnce() -> String) {
+    pub(super) fn record_check(
+        &mut self,
+        rule: &'static str,
+        holds: bool,
+        why: impl FnOnce() -> String,
+    ) {
         if holds {
-            self.seen(rule);
+            self.record_observed(rule);
         } else {
-            self.broken(rule, why());
+            self.record_violation(rule, why());
         }
     }
 }

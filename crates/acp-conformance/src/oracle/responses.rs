@@ -119,7 +119,7 @@ impl ResponseRules {
     ) -> Option<ClientRequest> {
         let id = &message["id"];
         if self.has_sent_notification {
-            recorder.seen("RPC-5");
+            recorder.record_observed("RPC-5");
         }
         let requests = self.requests.iter_mut().enumerate();
         let mut open = requests.filter(|(_, request)| !request.is_answered);
@@ -130,26 +130,26 @@ impl ResponseRules {
                     .requests_before_malformed
                     .filter(|fault| index < *fault);
             }
-            recorder.seen("RPC-2");
-            recorder.seen(request.single_response_rule());
+            recorder.record_observed("RPC-2");
+            recorder.record_observed(request.single_response_rule());
             return Some(request.clone()).filter(|request| !request.is_malformed);
         }
         if id.is_null() && message.get("error").is_some() {
             if self.malformed_lines > 0 {
                 self.malformed_lines -= 1;
             } else if self.has_sent_notification {
-                recorder.broken(
+                recorder.record_violation(
                     "RPC-5",
                     "there was only a notification that it could answer",
                 );
             } else {
-                recorder.broken("RPC-2", "no request lacks an id");
+                recorder.record_violation("RPC-2", "no request lacks an id");
             }
             return None;
         }
         if let Some(request) = self.requests.iter().find(|request| request.id == *id) {
             if !request.is_malformed {
-                recorder.broken(
+                recorder.record_violation(
                     request.single_response_rule(),
                     format!("the request {id} is answered once more"),
                 );
@@ -164,11 +164,11 @@ impl ResponseRules {
             request.is_answered = true;
             if !request.is_malformed {
                 let why = format!("the request has the id {}, its answer {id}", request.id);
-                recorder.broken(changed_id_rule(&request.id, id), why);
+                recorder.record_violation(changed_id_rule(&request.id, id), why);
             }
             return None;
         }
-        recorder.broken("RPC-2", format!("no request has the id {id}"));
+        recorder.record_violation("RPC-2", format!("no request has the id {id}"));
         None
     }
 
@@ -176,14 +176,14 @@ impl ResponseRules {
     pub(super) fn on_agent_request(&mut self, message: &Value, recorder: &mut RuleRecorder) {
         let id = &message["id"];
         let rule = if recorder.version == 2 {
-            recorder.holds("V2-3", id.is_string() || id.is_i64() || id.is_u64(), || {
+            recorder.record_check("V2-3", id.is_string() || id.is_i64() || id.is_u64(), || {
                 format!("an id is a text or a whole number, and not {id}")
             });
             "V2-3"
         } else {
             "RPC-16"
         };
-        recorder.holds(rule, !self.agent_requests.contains(id), || {
+        recorder.record_check(rule, !self.agent_requests.contains(id), || {
             format!("the id {id} is that of a request that waits for its answer")
         });
         self.agent_requests.push(id.clone());
@@ -203,7 +203,7 @@ impl ResponseRules {
                 OutputEnding::Unexpected => request.single_response_rule(),
             };
             let why = format!("{} {} was never answered", request.method, request.id);
-            recorder.broken(rule, why);
+            recorder.record_violation(rule, why);
         }
     }
 }

@@ -75,7 +75,7 @@ fn check_method(
         return check_schema(official, name, shape, recorder);
     }
     if method.starts_with('_') {
-        recorder.seen("EXT-3");
+        recorder.record_observed("EXT-3");
         return true;
     }
     if method.starts_with("$/") && shape.part == MethodPart::Notification {
@@ -85,12 +85,12 @@ fn check_method(
         .definition_name(Side::Client, method, shape.part)
         .is_some();
     if is_of_the_other {
-        recorder.broken(
+        recorder.record_violation(
             "INIT-15",
             format!("{method} is not of the version that was agreed on"),
         );
     } else {
-        recorder.broken(
+        recorder.record_violation(
             "EXT-3",
             format!("{method} is no method of the client, and has no `_`"),
         );
@@ -144,7 +144,7 @@ fn check_schema(
 ) -> bool {
     let faults = official.violations(name, shape.value);
     if faults.is_empty() {
-        recorder.seen("RPC-21");
+        recorder.record_observed("RPC-21");
         mark_kept_rules(shape, recorder);
         check_unknown_members(official, name, shape, recorder);
         return true;
@@ -153,7 +153,7 @@ fn check_schema(
     if let Some(fault) = faults.first() {
         let rule = violated_rule(shape, fault, recorder.version);
         let at = if fault.path.is_empty() { "" } else { " at " };
-        recorder.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
+        recorder.record_violation(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
     }
     false
 }
@@ -164,17 +164,17 @@ fn mark_kept_rules(shape: &CheckedValue<'_>, recorder: &mut RuleRecorder) {
         path: String::new(),
         why: String::new(),
     };
-    recorder.seen(violated_rule(shape, &fault, recorder.version));
+    recorder.record_observed(violated_rule(shape, &fault, recorder.version));
     let update = &shape.value["update"];
     if recorder.version != 2 && update["toolCallId"].is_string() {
         for (key, rule) in [("content", "TOOL-6"), ("status", "TOOL-11")] {
             if update.get(key).is_some() {
-                recorder.seen(rule);
+                recorder.record_observed(rule);
             }
         }
         let content = update["content"].as_array().into_iter().flatten();
         if content.clone().any(|item| item["type"] == "diff") {
-            recorder.seen("TOOL-8");
+            recorder.record_observed("TOOL-8");
         }
     }
 }
@@ -201,25 +201,25 @@ fn check_unknown_members(
     match former.first() {
         Some(path) => {
             let why = format!("{name} has no member {path} any more: it is one of a former draft");
-            recorder.broken("EXT-7", why);
+            recorder.record_violation("EXT-7", why);
         }
-        None => recorder.seen("EXT-7"),
+        None => recorder.record_observed("EXT-7"),
     }
     let Some(path) = unknown.first() else {
-        return recorder.seen("EXT-1");
+        return recorder.record_observed("EXT-1");
     };
     let key = path.rsplit('/').next().unwrap_or_default();
     let why = format!("{name} has no member {path}");
     if is_terminal_login_argument(shape, path) {
-        recorder.broken(
+        recorder.record_violation(
             "AUTH-10",
             format!("{name}: {path} is not what a terminal login has"),
         );
     } else if key != "_meta" && key.contains('_') && is_misspelt(official, name, shape.value, path)
     {
-        recorder.broken("RPC-21", why);
+        recorder.record_violation("RPC-21", why);
     } else {
-        recorder.broken("EXT-1", why);
+        recorder.record_violation("EXT-1", why);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Checks ids, modes, options, commands, compactions and elicitations in version 1 (SESS-1, MODE-3, CFG-1,
-//! CMD-3, LIST-6, COMP-2, ELIC-6, AUTH-1).
+//! Checks ids, modes, options, commands, times, compactions and elicitations in version 1 (SESS-1, MODE-1,
+//! MODE-3, CFG-1, CMD-3, LIST-6, INFO-1, COMP-2, ELIC-6, AUTH-1).
 
 use super::{
     messages::{JsonRpcKind, parse_update, session_id},
@@ -52,7 +52,7 @@ impl SessionStateRules {
             }
             (JsonRpcKind::Notification, Some("elicitation/complete"), _) => {
                 let id = params["elicitationId"].as_str().unwrap_or_default();
-                recorder.holds("ELIC-6", self.elicitations.contains(id), || {
+                recorder.record_check("ELIC-6", self.elicitations.contains(id), || {
                     format!("there is no elicitation {id:?}")
                 });
             }
@@ -70,7 +70,7 @@ impl SessionStateRules {
         match request.method.as_str() {
             "initialize" => {
                 let ids = string_members(&result["authMethods"], "id");
-                recorder.holds("AUTH-1", is_unique(&ids), || {
+                recorder.record_check("AUTH-1", is_unique(&ids), || {
                     "two methods have one id".to_owned()
                 });
             }
@@ -80,14 +80,14 @@ impl SessionStateRules {
                     .unwrap_or_default()
                     .clone_into(&mut name);
                 let is_new = self.sessions.insert(name.clone());
-                recorder.holds("SESS-1", is_new && !name.is_empty(), || {
+                recorder.record_check("SESS-1", is_new && !name.is_empty(), || {
                     format!("{name:?} is empty, or that of another session")
                 });
             }
             "session/list" => {
                 for listed in result["sessions"].as_array().into_iter().flatten() {
                     if let Some(at) = listed["updatedAt"].as_str() {
-                        recorder.holds("LIST-6", is_date_or_time(at), || {
+                        recorder.record_check("LIST-6", is_date_or_time(at), || {
                             format!("{at:?} is no ISO 8601")
                         });
                     }
@@ -99,7 +99,7 @@ impl SessionStateRules {
         if modes.is_object() {
             let ids = string_members(&modes["availableModes"], "id");
             let current = modes["currentModeId"].as_str().unwrap_or_default();
-            recorder.holds("MODE-1", ids.iter().any(|id| id == current), || {
+            recorder.record_check("MODE-1", ids.iter().any(|id| id == current), || {
                 format!("the mode {current:?} is none of those on offer")
             });
             self.modes.insert(name, ids);
@@ -116,9 +116,11 @@ impl SessionStateRules {
             "current_mode_update" => {
                 let mode = body["currentModeId"].as_str().unwrap_or_default();
                 if let Some(modes) = self.modes.get(update.session_id) {
-                    recorder.holds("MODE-3", modes.iter().any(|known| known == mode), || {
-                        format!("the mode {mode:?} is none of those on offer")
-                    });
+                    recorder.record_check(
+                        "MODE-3",
+                        modes.iter().any(|known| known == mode),
+                        || format!("the mode {mode:?} is none of those on offer"),
+                    );
                 }
             }
             "config_option_update" => check_options(&body["configOptions"], recorder),
@@ -129,7 +131,7 @@ impl SessionStateRules {
                         && !name.starts_with('/')
                         && !name.contains(char::is_whitespace)
                 };
-                recorder.holds(
+                recorder.record_check(
                     "CMD-3",
                     is_unique(&names) && names.iter().all(is_right),
                     || format!("names have no slash and no blank, and are unique: {names:?}"),
@@ -138,13 +140,13 @@ impl SessionStateRules {
             "compaction_update" => self.check_compaction(update.session_id, body, recorder),
             "compaction_summary_chunk" => {
                 let key = compaction_key(update.session_id, body);
-                recorder.holds("COMP-2", self.compactions.get(&key) == Some(&None), || {
+                recorder.record_check("COMP-2", self.compactions.get(&key) == Some(&None), || {
                     "no such compaction goes on".to_owned()
                 });
             }
             "session_info_update" => {
                 if let Some(at) = body["updatedAt"].as_str() {
-                    recorder.holds("INFO-1", is_date_or_time(at), || {
+                    recorder.record_check("INFO-1", is_date_or_time(at), || {
                         format!("{at:?} is no ISO 8601")
                     });
                 }
@@ -160,13 +162,13 @@ impl SessionStateRules {
         let key = compaction_key(session, body);
         let before = self.compactions.insert(key, ended.clone()).flatten();
         // Finished compactions may still be updated, and each update repeats the status.
-        recorder.holds("COMP-2", before.is_none() || before == ended, || {
+        recorder.record_check("COMP-2", before.is_none() || before == ended, || {
             "this compaction was over already".to_owned()
         });
         let has = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
         let is_right =
             (!has("summary") || status == "completed") && (!has("error") || status == "failed");
-        recorder.holds("COMP-2", is_right, || {
+        recorder.record_check("COMP-2", is_right, || {
             "only a completed compaction has a summary, only a failed one an error".to_owned()
         });
     }
@@ -179,7 +181,7 @@ impl SessionStateRules {
             .pending_elicitations
             .iter()
             .all(|(_, asking)| asking != id);
-        recorder.holds("ELIC-6", is_free, || {
+        recorder.record_check("ELIC-6", is_free, || {
             format!("{id:?} is that of another elicitation")
         });
         self.elicitations.insert(id.to_owned());
@@ -217,7 +219,7 @@ fn check_options(options: &Value, recorder: &mut RuleRecorder) {
             Some(group) => group.iter().collect(),
             None => vec![one],
         });
-        recorder.holds("CFG-1", offered.any(is_offered), || {
+        recorder.record_check("CFG-1", offered.any(is_offered), || {
             format!("{current:?} is none of the values of {}", option["id"])
         });
     }

@@ -75,7 +75,7 @@ impl TerminalRules {
                 let session = session_id(params).to_owned();
                 self.pending_creates.push((message["id"].clone(), session));
                 if let Some(cwd) = params["cwd"].as_str() {
-                    recorder.holds("TERM-3", is_absolute(cwd), || {
+                    recorder.record_check("TERM-3", is_absolute(cwd), || {
                         format!("{cwd:?} is not absolute")
                     });
                 }
@@ -85,11 +85,11 @@ impl TerminalRules {
             }
             (JsonRpcKind::Request, Some("fs/read_text_file" | "fs/write_text_file")) => {
                 let path = params["path"].as_str().unwrap_or_default();
-                recorder.holds("FS-2", is_absolute(path), || {
+                recorder.record_check("FS-2", is_absolute(path), || {
                     format!("{path:?} is not absolute")
                 });
                 let line = params["line"].as_u64();
-                recorder.holds("FS-2", line != Some(0), || "lines count from 1".to_owned());
+                recorder.record_check("FS-2", line != Some(0), || "lines count from 1".to_owned());
             }
             (JsonRpcKind::Notification, _) => self.check_shown_terminals(message, recorder),
             (JsonRpcKind::Response, _) => {
@@ -111,9 +111,9 @@ impl TerminalRules {
     fn on_use(&mut self, method: &str, params: &Value, recorder: &mut RuleRecorder) {
         let id = params["terminalId"].as_str().unwrap_or_default();
         let Some(made) = self.terminals.get_mut(id) else {
-            return recorder.broken("TERM-3", format!("there is no terminal {id:?}"));
+            return recorder.record_violation("TERM-3", format!("there is no terminal {id:?}"));
         };
-        recorder.holds("TERM-3", !made.is_released, || {
+        recorder.record_check("TERM-3", !made.is_released, || {
             format!("the terminal {id:?} was released")
         });
         made.is_released |= method == "terminal/release";
@@ -136,8 +136,8 @@ impl TerminalRules {
             let id = item["terminalId"].as_str().unwrap_or_default();
             match self.terminals.get(id) {
                 // Released terminals may still be shown.
-                Some(_) => recorder.seen("TOOL-9"),
-                None => recorder.broken("TOOL-9", format!("there is no terminal {id:?}")),
+                Some(_) => recorder.record_observed("TOOL-9"),
+                None => recorder.record_violation("TOOL-9", format!("there is no terminal {id:?}")),
             }
         }
     }
@@ -151,7 +151,7 @@ impl TerminalRules {
                 .is_none_or(|running| *running == 0)
             {
                 let why = || format!("the terminal {id:?} was not released");
-                recorder.holds("TERM-2", made.is_released, why);
+                recorder.record_check("TERM-2", made.is_released, why);
             }
         }
     }

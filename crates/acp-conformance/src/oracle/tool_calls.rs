@@ -1,5 +1,5 @@
-//! Checks the life cycle of tool calls in version 1, from the first report to the final status (TOOL-2, TOOL-4,
-//! TOOL-7, TOOL-10, PERM-2, CANCEL-10).
+//! Checks the life cycle of tool calls in version 1, from the first report to the final status (TOOL-2,
+//! TOOL-4, TOOL-7, TOOL-10, PERM-2, CANCEL-10, LOAD-7).
 
 use super::{
     messages::{JsonRpcKind, parse_update, session_id},
@@ -75,7 +75,7 @@ impl ToolCallRules {
             .any(|loading| loading == session);
         let known = self.calls.entry(call_key(session, call)).or_default();
         let is_used = known.is_reported && known.is_over && !is_replayed;
-        recorder.holds("TOOL-2", !is_used, || {
+        recorder.record_check("TOOL-2", !is_used, || {
             format!("the tool call {} is over already", call["toolCallId"])
         });
         *known = ToolCallState {
@@ -90,18 +90,18 @@ impl ToolCallRules {
     fn on_tool_call_update(&mut self, session: &str, call: &Value, recorder: &mut RuleRecorder) {
         let Some(known) = self.calls.get_mut(&call_key(session, call)) else {
             let why = format!("the tool call {} was never reported", call["toolCallId"]);
-            return recorder.broken("TOOL-2", why);
+            return recorder.record_violation("TOOL-2", why);
         };
-        recorder.seen("TOOL-2");
+        recorder.record_observed("TOOL-2");
         let goes_back =
             known.is_over && matches!(call["status"].as_str(), Some("pending" | "in_progress"));
-        recorder.holds("TOOL-4", !goes_back, || {
+        recorder.record_check("TOOL-4", !goes_back, || {
             "the tool call was over already".to_owned()
         });
         known.is_over |= has_final_status(call);
         if let Some(name) = call["name"].as_str() {
             let changes = known.name.as_ref().is_some_and(|known| known != name);
-            recorder.holds("TOOL-10", !changes, || {
+            recorder.record_check("TOOL-10", !changes, || {
                 format!("it had another name before: {:?}", known.name)
             });
             known.name = Some(name.to_owned());
@@ -121,7 +121,7 @@ impl ToolCallRules {
             .iter()
             .enumerate()
             .all(|(index, id)| !ids[..index].contains(id));
-        recorder.holds("PERM-2", !ids.is_empty() && is_unique, || {
+        recorder.record_check("PERM-2", !ids.is_empty() && is_unique, || {
             "there is no option, or two have one id".to_owned()
         });
         // A permission request may introduce a call.
@@ -145,7 +145,7 @@ impl ToolCallRules {
             });
             let mut its = self.calls.iter().filter(|((of, _), _)| of == session);
             if its.any(|(_, call)| call.is_replayed) {
-                recorder.holds("LOAD-7", open.is_none(), || {
+                recorder.record_check("LOAD-7", open.is_none(), || {
                     format!(
                         "the tool call {:?} looks as if it ran",
                         open.map(|((_, id), _)| id)
@@ -179,7 +179,7 @@ impl ToolCallRules {
             return;
         }
         let open = its().find(|(_, call)| !call.is_over && !call.is_replayed);
-        recorder.holds(rule, open.is_none(), || {
+        recorder.record_check(rule, open.is_none(), || {
             let id = open.map_or("", |((_, id), _)| id);
             format!("the tool call {id:?} has no end")
         });
@@ -206,11 +206,11 @@ fn check_paths(call: &Value, recorder: &mut RuleRecorder) {
     let diffs = of("content").filter(|item| item["type"] == "diff");
     for place in of("locations").chain(diffs) {
         let path = place["path"].as_str().unwrap_or_default();
-        recorder.holds("TOOL-7", is_absolute(path), || {
+        recorder.record_check("TOOL-7", is_absolute(path), || {
             format!("{path:?} is not absolute")
         });
         let line = place["line"].as_u64();
-        recorder.holds("TOOL-7", line != Some(0), || {
+        recorder.record_check("TOOL-7", line != Some(0), || {
             "lines count from 1".to_owned()
         });
     }

@@ -102,7 +102,7 @@ impl UnstableRules {
             Some((_, Unrestricted)) | None => return,
         };
         let is_offered = offered.is_some_and(|offer| !offer.is_null() && *offer != false);
-        recorder.holds(rule, is_offered, || {
+        recorder.record_check(rule, is_offered, || {
             format!("{part} is unstable, and nobody has offered {what}")
         });
     }

@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct UpdateOrderRules {
-    sessions: BTreeMap<String, SessionOrder>,
+    sessions: BTreeMap<String, SessionUpdateState>,
     /// Number of pending requests that create a session.
     pending_session_requests: usize,
-    /// Ids of listed sessions, which therefore exist.
+    /// Ids of sessions that a `session/list` result or a `subagent_update` named, which therefore exist.
     listed_sessions: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
-struct SessionOrder {
+struct SessionUpdateState {
     /// Pending prompts: request id and texts.
     pending_prompts: Vec<(Value, Vec<String>)>,
     /// Number of pending loads.
@@ -138,23 +138,23 @@ impl UpdateOrderRules {
             if !self.listed_sessions.contains(update.session_id) {
                 let name = update.session_id;
                 if self.pending_session_requests > 0 {
-                    recorder.broken(
+                    recorder.record_violation(
                         "SESS-7",
                         format!("the session {name} has not been answered"),
                     );
                 } else {
-                    recorder.broken("UPD-1", format!("there is no session {name}"));
+                    recorder.record_violation("UPD-1", format!("there is no session {name}"));
                 }
             }
             return;
         };
-        recorder.seen("UPD-1");
-        recorder.seen("SESS-7");
+        recorder.record_observed("UPD-1");
+        recorder.record_observed("SESS-7");
         if session.idle_reason == IdleReason::Closed
             && session.pending_prompts.is_empty()
             && !session.is_opening()
         {
-            return recorder.broken("CLOSE-3", "the session was closed");
+            return recorder.record_violation("CLOSE-3", "the session was closed");
         }
         if !is_turn_update(update.kind) {
             return;
@@ -163,19 +163,19 @@ impl UpdateOrderRules {
             && session.pending_prompts.is_empty()
             && session.pending_loads == 0
         {
-            return recorder.broken("RES-1", "a resume replays nothing");
+            return recorder.record_violation("RES-1", "a resume replays nothing");
         }
         if !session.pending_prompts.is_empty() {
-            recorder.seen("PROMPT-7");
+            recorder.record_observed("PROMPT-7");
             if update.kind == "user_message_chunk" && session.pending_loads == 0 {
                 let text = update.body["content"]["text"].as_str().unwrap_or_default();
                 let mut texts = session.pending_prompts.iter().flat_map(|(_, texts)| texts);
                 let is_echo = !text.is_empty() && texts.any(|sent| sent == text);
-                recorder.holds("MSG-3", !is_echo, || {
+                recorder.record_check("MSG-3", !is_echo, || {
                     "the client knows its own prompt".to_owned()
                 });
             } else {
-                recorder.seen("MSG-3");
+                recorder.record_observed("MSG-3");
             }
             return;
         }
@@ -184,19 +184,23 @@ impl UpdateOrderRules {
         }
         match session.idle_reason {
             IdleReason::Cancelled => {
-                recorder.broken("CANCEL-5", "the turn was answered with cancelled")
+                recorder.record_violation("CANCEL-5", "the turn was answered with cancelled")
             }
-            IdleReason::Answered => recorder.broken("PROMPT-7", "the turn was answered already"),
-            IdleReason::Loaded => recorder.broken("LOAD-2", "the load was answered already"),
+            IdleReason::Answered => {
+                recorder.record_violation("PROMPT-7", "the turn was answered already")
+            }
+            IdleReason::Loaded => {
+                recorder.record_violation("LOAD-2", "the load was answered already")
+            }
             IdleReason::New if update.kind == "agent_message_chunk" => {
-                recorder.broken("MSG-4", "the agent speaks although nobody asked");
+                recorder.record_violation("MSG-4", "the agent speaks although nobody asked");
             }
             IdleReason::New | IdleReason::Closed => {}
         }
     }
 }
 
-impl SessionOrder {
+impl SessionUpdateState {
     fn is_opening(&self) -> bool {
         self.pending_loads > 0 || self.pending_resumes > 0
     }

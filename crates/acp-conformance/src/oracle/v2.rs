@@ -113,7 +113,7 @@ impl V2Rules {
         match request.method.as_str() {
             "initialize" if result.is_some() => {
                 let requested = parse_version(&request.params["protocolVersion"]);
-                recorder.holds("V2-1", requested.is_none_or(|version| version >= 2), || {
+                recorder.record_check("V2-1", requested.is_none_or(|version| version >= 2), || {
                     "it is above the version that was asked for".to_owned()
                 });
             }
@@ -149,7 +149,7 @@ impl V2Rules {
                 let was_due = sent.is_some_and(|index| self.pending_cancels.swap_remove(index).1);
                 if result.is_some() {
                     let is_due = was_due || self.is_cancellable(&request.params);
-                    recorder.holds("V2-19", is_due, || {
+                    recorder.record_check("V2-19", is_due, || {
                         "it is unknown, over, or does not say that it can be cancelled".to_owned()
                     });
                 }
@@ -166,7 +166,7 @@ impl V2Rules {
             || official_schema(2)
                 .variant_tags("SessionUpdate", "sessionUpdate")
                 .contains(&update.kind);
-        recorder.holds("V2-20", is_known, || {
+        recorder.record_check("V2-20", is_known, || {
             format!("no update is called {:?}", update.kind)
         });
         let body = update.body;

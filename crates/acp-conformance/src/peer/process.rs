@@ -78,15 +78,15 @@ impl AgentProcess {
         let logger = stderr.map(|(stderr, logs)| tokio::spawn(read_stderr(stderr, logs)));
         let (sender, writes) = mpsc::channel(MAX_QUEUED_LINES);
         let writer = tokio::spawn(write_stdin(stdin, writes));
-        let (found, spoken) = line_queue(MAX_QUEUED_LINES, MAX_QUEUED_BYTES);
+        let (line_sender, lines) = line_queue(MAX_QUEUED_LINES, MAX_QUEUED_BYTES);
         let (reading, go_on) = watch::channel(true);
         Ok(Self {
             group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())),
             child,
             stdin: Some(sender),
             stdin_writer: Some(writer),
-            lines: spoken,
-            stdout_reader: Some(tokio::spawn(read_stdout(stdout, found, go_on))),
+            lines,
+            stdout_reader: Some(tokio::spawn(read_stdout(stdout, line_sender, go_on))),
             is_reading: reading,
             stderr_reader: logger,
         })
@@ -207,12 +207,12 @@ async fn read_stdout(stdout: ChildStdout, lines: LineSender, mut reading: watch:
         if std::mem::replace(&mut is_rest, is_cut) {
             continue;
         }
-        let spoken = if is_cut {
+        let output = if is_cut {
             OutputLine::TooLong(line[..LONG_LINE_PREFIX_BYTES].to_vec())
         } else {
             OutputLine::Line(line)
         };
-        if !lines.send(spoken).await {
+        if !lines.send(output).await {
             return;
         }
     }

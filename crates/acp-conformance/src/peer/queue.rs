@@ -50,7 +50,7 @@ impl LineSender {
 impl LineReceiver {
     /// Returns the next line; `None` once the sender is gone and the queue is empty.
     pub(crate) async fn recv(&mut self) -> Option<OutputLine> {
-        self.0.recv().await.map(|(spoken, _)| spoken)
+        self.0.recv().await.map(|(line, _)| line)
     }
 }
 

@@ -30,7 +30,8 @@ const MAX_OUTPUT_BYTES: usize = 16 << 20;
 pub(crate) struct ProcessContext {
     pub(crate) home: PathBuf,
     pub(crate) cwd: PathBuf,
-    /// Mark of all processes of the case.
+    /// Value of [`MARK_VARIABLE`] in the environment of all processes of the case, by which they are found
+    /// and killed.
     pub(crate) mark: String,
 }
 

@@ -4,7 +4,7 @@ use super::{StepError, case_run::CaseRun};
 use crate::pattern::{fill_text, short_json};
 use std::{fs, path::Path};
 
-fn io_fault(path: &Path, error: &std::io::Error) -> StepError {
+fn io_error(path: &Path, error: &std::io::Error) -> StepError {
     StepError::SuiteError(format!("{}: {error}", path.display()))
 }
 
@@ -13,30 +13,31 @@ impl CaseRun<'_> {
         let path = self.resolve_path(name);
         let text = fill_text(text, &self.captures);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| io_fault(folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| io_error(folder, &error))?;
         }
-        fs::write(&path, &text).map_err(|error| io_fault(&path, &error))?;
+        fs::write(&path, &text).map_err(|error| io_error(&path, &error))?;
         self.made_files.insert(path, text);
         Ok(())
     }
 
     pub(super) fn create_folder(&self, name: &str) -> Result<(), StepError> {
         let path = self.resolve_path(name);
-        fs::create_dir_all(&path).map_err(|error| io_fault(&path, &error))
+        fs::create_dir_all(&path).map_err(|error| io_error(&path, &error))
     }
 
     pub(super) fn create_link(&self, name: &str, target: &str) -> Result<(), StepError> {
         let path = self.resolve_path(name);
         let target = fill_text(target, &self.captures);
-        std::os::unix::fs::symlink(target, &path).map_err(|error| io_fault(&path, &error))
+        std::os::unix::fs::symlink(target, &path).map_err(|error| io_error(&path, &error))
     }
 
-    pub(super) fn set_buffer(&mut self, name: &str, text: &str) {
+    pub(super) fn set_editor_text(&mut self, name: &str, text: &str) {
         let text = fill_text(text, &self.captures);
         self.client.buffers.insert(self.resolve_path(name), text);
     }
 
-    /// Checks the text of a file; `what` begins the error.
+    /// Checks the text of a file with `is_right`; on failure the error is the file name, `what` and the text
+    /// found.
     fn check_text(
         &self,
         name: &str,

@@ -32,8 +32,8 @@ impl CaseRun<'_> {
         Ok(())
     }
 
-    /// Returns true if the agent has just turned out to lack a tool.
-    pub(super) fn has_new_missing_tool(&mut self) -> bool {
+    /// Updates the set of missing tools from the fake model and returns true if it has grown.
+    pub(super) fn update_missing_tools(&mut self) -> bool {
         let Some(fake) = &self.fake_model else {
             return false;
         };
@@ -103,7 +103,7 @@ impl CaseRun<'_> {
         })
     }
 
-    pub(super) fn check_stream_closed(&self) -> Result<(), StepError> {
+    pub(super) fn check_model_stream_dropped(&self) -> Result<(), StepError> {
         let is_dropped = |exchange: &Exchange| exchange.state == ExchangeState::Dropped;
         let fake = self.require_fake_model()?;
         if fake.read_exchanges(|exchanges| exchanges.iter().any(is_dropped)) {

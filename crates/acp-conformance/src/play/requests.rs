@@ -32,8 +32,8 @@ impl CaseRun<'_> {
         method: &str,
         params: Value,
         name: &str,
-        broken: bool,
-        more: bool,
+        may_be_invalid: bool,
+        joins_next_write: bool,
     ) -> Result<(), StepError> {
         self.next_id += 1;
         let id = Value::from(self.next_id);
@@ -48,20 +48,21 @@ impl CaseRun<'_> {
             received_before: self.received.len(),
         };
         self.requests.insert(name.to_owned(), request);
-        self.send_message(&message, broken, more).await
+        self.send_message(&message, may_be_invalid, joins_next_write)
+            .await
     }
 
     pub(super) async fn send_notification(
         &mut self,
         method: &str,
         params: &Value,
-        broken: bool,
+        may_be_invalid: bool,
     ) -> Result<(), StepError> {
         let mut message = json!({"jsonrpc": "2.0", "method": method});
         if !params.is_null() {
             message["params"] = fill_value(params, &self.captures);
         }
-        self.send_message(&message, broken, false).await
+        self.send_message(&message, may_be_invalid, false).await
     }
 
     /// Waits for the response to a request and returns its line index.
@@ -261,8 +262,8 @@ impl CaseRun<'_> {
         content: &PromptContent,
         session: &str,
         name: &str,
-        broken: bool,
-        more: bool,
+        may_be_invalid: bool,
+        joins_next_write: bool,
     ) -> Result<(), StepError> {
         let id = self.variable(session)?;
         let blocks = match content {
@@ -272,8 +273,14 @@ impl CaseRun<'_> {
             PromptContent::Blocks(blocks) => fill_value(blocks, &self.captures),
         };
         let params = json!({"sessionId": id, "prompt": blocks});
-        self.send_request("session/prompt", params, name, broken, more)
-            .await
+        self.send_request(
+            "session/prompt",
+            params,
+            name,
+            may_be_invalid,
+            joins_next_write,
+        )
+        .await
     }
 
     pub(super) async fn send_cancel(&mut self, session: &str) -> Result<(), StepError> {

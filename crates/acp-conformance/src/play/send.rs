@@ -15,32 +15,39 @@ impl CaseRun<'_> {
     pub(super) async fn send_line(
         &mut self,
         text: &str,
-        broken: bool,
-        more: bool,
+        may_be_invalid: bool,
+        joins_next_write: bool,
     ) -> Result<(), StepError> {
         let line = fill_line(text, &self.captures);
         let message = serde_json::from_str(&line);
-        if !broken {
+        if !may_be_invalid {
             let not_json = |error| StepError::SuiteError(format!("not JSON ({error}): {line}"));
             self.validate_own_message(message.as_ref().map_err(not_json)?)?;
         }
-        self.send(&line, &message.unwrap_or_default(), more).await
+        self.send(&line, &message.unwrap_or_default(), joins_next_write)
+            .await
     }
 
     /// Sends a message built by the runner.
     pub(super) async fn send_message(
         &mut self,
         message: &Value,
-        broken: bool,
-        more: bool,
+        may_be_invalid: bool,
+        joins_next_write: bool,
     ) -> Result<(), StepError> {
-        if !broken {
+        if !may_be_invalid {
             self.validate_own_message(message)?;
         }
-        self.send(&message.to_string(), message, more).await
+        self.send(&message.to_string(), message, joins_next_write)
+            .await
     }
 
-    async fn send(&mut self, line: &str, message: &Value, more: bool) -> Result<(), StepError> {
+    async fn send(
+        &mut self,
+        line: &str,
+        message: &Value,
+        joins_next_write: bool,
+    ) -> Result<(), StepError> {
         self.transcript.push_sent(line, message);
         if self.partial_sent_line.is_empty() && !line.contains('\n') {
             self.observe_sent_message(message);
@@ -50,14 +57,18 @@ impl CaseRun<'_> {
         }
         self.pending_bytes.extend_from_slice(line.as_bytes());
         self.pending_bytes.push(b'\n');
-        if more {
+        if joins_next_write {
             Ok(())
         } else {
             self.flush_pending().await
         }
     }
 
-    pub(super) async fn send_raw(&mut self, bytes: &[u8], more: bool) -> Result<(), StepError> {
+    pub(super) async fn send_raw(
+        &mut self,
+        bytes: &[u8],
+        joins_next_write: bool,
+    ) -> Result<(), StepError> {
         let bytes = match std::str::from_utf8(bytes) {
             Ok(text) => fill_text(text, &self.captures).into_bytes(),
             Err(_) => bytes.to_vec(),
@@ -67,14 +78,15 @@ impl CaseRun<'_> {
         self.transcript.push_sent(&text, &message);
         self.observe_sent_bytes(&bytes);
         self.pending_bytes.extend_from_slice(&bytes);
-        if more {
+        if joins_next_write {
             Ok(())
         } else {
             self.flush_pending().await
         }
     }
 
-    /// Checks that a message of the runner is valid.
+    /// Checks that a message to the agent is valid; a case must mark deliberately invalid messages, for
+    /// example with `>!`.
     fn validate_own_message(&self, message: &Value) -> Result<(), StepError> {
         let fault = |why: &str| {
             let hint = "if that is meant, say `>!`, `call!`, `prompt!` or `tell!`";

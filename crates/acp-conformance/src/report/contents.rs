@@ -124,14 +124,18 @@ pub struct PlayedCase {
     /// Duration of the case, in milliseconds.
     pub took_ms: u64,
     /// Error in the case itself; the case then says nothing about the agent.
-    pub fault: Option<String>,
+    #[serde(rename = "fault")]
+    pub case_error: Option<String>,
     /// Failed step that cites no rule and ended the case.
-    pub broken: Option<Finding>,
+    #[serde(rename = "broken")]
+    pub failed_step: Option<Finding>,
     /// Exit status of the agent's process, if the process ended unexpectedly.
-    pub died: Option<String>,
+    #[serde(rename = "died")]
+    pub unexpected_exit: Option<String>,
     /// Transcript, if the case did not pass.
     pub transcript: Vec<TranscriptLine>,
-    /// End of the agent's stderr, if the case did not pass or the agent ended unexpectedly.
+    /// End of the recorded part of the agent's stderr, if the case did not pass or the agent ended
+    /// unexpectedly.
     pub stderr: String,
 }
 
@@ -152,13 +156,13 @@ pub struct TranscriptLine {
 
 impl FlakyRule {
     /// Returns `None` for a rule that is not part of the run.
-    fn new(flaky: &FlakyFailure, measure: &FailurePolicy<'_>) -> Option<Self> {
-        let rule = measure.requirements.rule(&flaky.rule)?;
+    fn new(flaky: &FlakyFailure, policy: &FailurePolicy<'_>) -> Option<Self> {
+        let rule = policy.requirements.rule(&flaky.rule)?;
         Some(Self {
             rule: flaky.rule.clone(),
             case: flaky.case.clone(),
             why: flaky.why.clone(),
-            is_counted: rule.danger && !measure.expected.contains(&rule.id),
+            is_counted: rule.danger && !policy.expected.contains(&rule.id),
         })
     }
 }
@@ -179,7 +183,7 @@ impl Report {
     #[must_use]
     pub fn new(
         agent: TestedAgent,
-        measure: &FailurePolicy<'_>,
+        policy: &FailurePolicy<'_>,
         verdicts: &Verdicts<'_>,
         played: &SuiteResult,
         flaky: &[FlakyFailure],
@@ -196,7 +200,7 @@ impl Report {
                 verdict: judged.verdict,
                 reason: judged.reason.clone(),
                 is_expected: judged.is_expected,
-                is_counted: measure.counts(judged.rule, judged.verdict),
+                is_counted: policy.counts(judged.rule, judged.verdict),
                 findings: judged.findings.iter().copied().cloned().collect(),
             })
             .collect();
@@ -204,15 +208,15 @@ impl Report {
         cases.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             suite: env!("CARGO_PKG_VERSION").to_owned(),
-            revision: measure.requirements.revision.clone(),
+            revision: policy.requirements.revision.clone(),
             agent,
             took_ms: duration_ms(played.elapsed),
             slowdown: played.slowdown,
-            strict: measure.strict,
+            strict: policy.strict,
             counts: count_rules(&rules),
             flaky: flaky
                 .iter()
-                .filter_map(|flaky| FlakyRule::new(flaky, measure))
+                .filter_map(|flaky| FlakyRule::new(flaky, policy))
                 .collect(),
             rules,
             cases,
@@ -298,9 +302,9 @@ impl PlayedCase {
             purpose: outcome.purpose.clone(),
             passed,
             took_ms: duration_ms(outcome.elapsed),
-            fault: outcome.fault.clone(),
-            died: outcome.unexpected_exit.clone(),
-            broken: outcome.failed_step.clone(),
+            case_error: outcome.error.clone(),
+            unexpected_exit: outcome.unexpected_exit.clone(),
+            failed_step: outcome.failed_step.clone(),
             transcript: if passed {
                 Vec::new()
             } else {

@@ -21,12 +21,14 @@ impl Report {
     /// Iterates over the cases with errors in themselves, which make the run itself fail: name and error.
     pub fn faulty_cases(&self) -> impl Iterator<Item = (&str, &str)> {
         let cases = self.cases.iter();
-        cases.filter_map(|case| Some((case.name.as_str(), case.fault.as_deref()?)))
+        cases.filter_map(|case| Some((case.name.as_str(), case.case_error.as_deref()?)))
     }
 
     /// Iterates over the failed steps that cite no rule and ended their case.
     pub(super) fn early_end_findings(&self) -> impl Iterator<Item = &Finding> {
-        self.cases.iter().filter_map(|case| case.broken.as_ref())
+        self.cases
+            .iter()
+            .filter_map(|case| case.failed_step.as_ref())
     }
 
     /// Returns the exit code and its reasons.

@@ -74,7 +74,7 @@ fn report_with(last: CheckResult, expected: &[&str], broken: bool, strict: bool)
             check("A-4", last),
         ],
         failed_step: broken.then(finding),
-        fault: None,
+        error: None,
         unexpected_exit: None,
         transcript: vec![
             entry(TranscriptSource::Case, "{\"id\":1}"),
@@ -93,7 +93,7 @@ fn report_of_case(rules: &str, outcome: CaseOutcome, expected: &[&str], strict: 
     let outcomes = [outcome];
     let verdicts = judge_rules(&requirements, &outcomes, &expected);
     let played = SuiteResult {
-        stop_reason: None,
+        unplayed_reason: None,
         facts: AgentFacts::default(),
         outcomes: outcomes.to_vec(),
         elapsed: Duration::from_millis(1500),
@@ -106,12 +106,12 @@ fn report_of_case(rules: &str, outcome: CaseOutcome, expected: &[&str], strict: 
         command: "agent --acp".to_owned(),
         profile: None,
     };
-    let measure = FailurePolicy {
+    let policy = FailurePolicy {
         requirements: &requirements,
         expected: &expected,
         strict,
     };
-    Report::new(agent, &measure, &verdicts, &played, &[])
+    Report::new(agent, &policy, &verdicts, &played, &[])
 }
 
 /// Returns a table of rules with these ids and levels.
@@ -200,7 +200,7 @@ fn hostile_report() -> Report {
     let broken = report
         .cases
         .iter_mut()
-        .filter_map(|case| case.broken.as_mut());
+        .filter_map(|case| case.failed_step.as_mut());
     let found = report.rules.iter_mut().flat_map(|rule| &mut rule.findings);
     for found in found.chain(broken) {
         found.why = wild.to_owned();

@@ -22,7 +22,9 @@ impl Report {
     pub(super) fn unexpected_exits(&self) -> Vec<UnexpectedExit<'_>> {
         let mut deaths: Vec<UnexpectedExit<'_>> = Vec::new();
         for case in &self.cases {
-            let Some(how) = &case.died else { continue };
+            let Some(how) = &case.unexpected_exit else {
+                continue;
+            };
             let words = last_stderr_lines(&case.stderr);
             let is_same = |death: &&mut UnexpectedExit<'_>| {
                 death.status == how && death.last_lines.last() == words.last()

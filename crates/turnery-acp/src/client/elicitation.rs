@@ -55,7 +55,7 @@ fn encode_question(question: UserQuestion) -> CreateElicitationRequest {
     )
 }
 
-/// Returns true if the user agreed to open the page (ELIC-4).
+/// Returns true if the user accepted the elicitation that opens the key page (ELIC-4).
 pub(crate) fn is_accepted(answer: Result<ElicitationResponse, PeerError>) -> bool {
     match answer {
         Ok(answered) => answered.action == "accept",

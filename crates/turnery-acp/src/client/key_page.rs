@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::{fmt, pin::pin, sync::Arc};
 use turnery_models::MissingKeyError;
 
-/// Page open for one key.
+/// Web page, served by the host, on which the user enters the key of one provider.
 pub struct KeyPage {
     /// URL of the page: unguessable, and without any other secret.
     pub url: String,

@@ -5,7 +5,7 @@ use turnery_agent::Session;
 use turnery_engine::{Content, LlmMessage, Message, MessageId};
 use turnery_store::TranscriptNote;
 
-/// A command with the content of its prompt.
+/// User's message that contained a command, to be stored together with the answer.
 pub(crate) struct CommandTranscript {
     prompt: TranscriptNote,
 }

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use turnery_agent::{DeliveryReceipt, InterjectError, Session};
 use turnery_engine::Content;
 
-/// Delivered as soon as the running call is done (UP-5).
+/// Method that delivers a message as soon as the running call is done (UP-5).
 pub(super) const STEER: &str = "_turnery/session/steer";
-/// Delivered when the prompt would end (UP-6).
+/// Method that delivers a message when the prompt would end (UP-6).
 pub(super) const FOLLOW_UP: &str = "_turnery/session/follow_up";
 
 #[derive(Deserialize)]

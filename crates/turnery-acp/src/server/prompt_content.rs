@@ -101,7 +101,8 @@ pub(crate) fn parse_image(mime_type: String, base64: String) -> Result<Content, 
     }))
 }
 
-/// Parses audio, with the same checks. Support by the model is checked later (PROMPT-2).
+/// Parses audio; rejects invalid audio like [`parse_image`]. Support by the model is checked later
+/// (PROMPT-2).
 pub(crate) fn parse_audio(mime_type: String, base64: String) -> Result<Content, RpcError> {
     if AudioFormat::from_mime_type(&mime_type).is_none() {
         return Err(RpcError::invalid_params(format!(

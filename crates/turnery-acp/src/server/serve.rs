@@ -53,7 +53,7 @@ pub struct ServeOptions {
     pub stop: CancellationToken,
 }
 
-/// Reason a connection ended. No reason is an error.
+/// Reason a connection ended. Each of them is a normal end, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
     /// The client closed the agent's input.
@@ -111,7 +111,7 @@ pub async fn serve(
     Ok(reason)
 }
 
-/// Response to a request, finished or in progress.
+/// Finished response to a request that is not yet in the write queue.
 struct PendingResponse {
     id: RequestId,
     line: Vec<u8>,

@@ -6,15 +6,15 @@ use super::{
 };
 use serde_json::{Value, json};
 use turnery_engine::{
-    ConfigSnapshot, Content, EventKind, ImageData, Message, MessageId, MessageStop, Outcome,
-    PlanEntry, PlanPriority, PlanStatus, StreamDelta, TurnFinish, Usage,
+    ConfigSnapshot, Content, EventKind, ImageData, Message, MessageId, MessageStop, ModelDelta,
+    Outcome, PlanEntry, PlanPriority, PlanStatus, TurnFinish, Usage,
 };
 
 fn thinking_delta(text: &str) -> EventKind {
     let text = text.to_owned();
     EventKind::Delta {
         message_id: MessageId::from("m1"),
-        delta: StreamDelta::Thinking { block: 0, text },
+        delta: ModelDelta::Thinking { block: 0, text },
     }
 }
 

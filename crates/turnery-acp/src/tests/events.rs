@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{
     CallDetail, CallId, ConfigSnapshot, ContinuationKind, Disposition, EventKind, LlmMessage,
-    Message, MessageId, Outcome, PromptId, StreamDelta, ToolCall, ToolEnvelope, TurnStop, Usage,
+    Message, MessageId, ModelDelta, Outcome, PromptId, ToolCall, ToolEnvelope, TurnStop, Usage,
 };
 
 pub(crate) fn call_id() -> CallId {
@@ -41,7 +41,7 @@ pub(crate) fn loop_cancelled() -> EventKind {
 pub(crate) fn text_delta(message_id: &str, text: &str) -> EventKind {
     EventKind::Delta {
         message_id: MessageId::from(message_id),
-        delta: StreamDelta::Text {
+        delta: ModelDelta::Text {
             block: 0,
             text: text.to_owned(),
         },

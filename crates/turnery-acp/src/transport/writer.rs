@@ -95,10 +95,10 @@ fn spawn_thread(write: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// Fires `gone` once `output` hangs up. Ends when the other end of `is_written` is closed.
-fn watch_hangup(output: File, is_written: PipeReader, gone: CancellationToken) -> io::Result<()> {
+fn watch_hangup(output: File, writer_done: PipeReader, gone: CancellationToken) -> io::Result<()> {
     let named = thread::Builder::new().name("acp-stdout-end".to_owned());
     let watching = named.spawn(move || {
-        if wait_for_hangup(&output, &is_written) {
+        if wait_for_hangup(&output, &writer_done) {
             gone.cancel();
         }
     });
@@ -230,7 +230,7 @@ impl WriteBatch {
     }
 }
 
-/// Queues a line that no session sends, after everything already queued.
+/// Queues one or more whole lines that do not come from a session's outbox, after everything already queued.
 pub(crate) async fn send_line(queue: &WriteSender, line: Vec<u8>) {
     let _ = queue.send(WriteItem::Lines(line)).await;
 }

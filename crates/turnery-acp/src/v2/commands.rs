@@ -66,8 +66,9 @@ async fn report_command_end(
     }
 }
 
-/// Writes a whole message. If the last reported state is idle, wraps it in a running and an idle state update;
-/// this may also be so while a prompt is queued.
+/// Stores the answer of a command and sends it as a whole message, after `prompt`, the echo of the user's
+/// message. If the last reported state is idle, wraps both in a running and an idle state update; this may
+/// also be so while a prompt is queued.
 async fn write_answer(
     connection: &Connection,
     session: &Session,

@@ -80,7 +80,7 @@ fn shorten_reason(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts the error of a prompt that stored nothing (row 16).
+/// Converts the error of a prompt that stored nothing.
 pub(crate) fn prompt_error(error: &PromptError) -> RpcError {
     let (kind, what, retryable) = match error {
         PromptError::Busy { .. } => ("session_busy", "The session is busy", true),

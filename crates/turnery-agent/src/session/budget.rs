@@ -18,7 +18,7 @@ pub(crate) struct Budget {
     pub(crate) limits: Limits,
     /// Maximum number of turns of this part; `None` for no limit of its own.
     turn_limit: Option<u32>,
-    /// Time used by the prompt when this part began.
+    /// Time used by the prompt before the current loop of this part.
     elapsed: Duration,
     /// Spending of the whole prompt, except time.
     account: Arc<Mutex<Spending>>,
@@ -99,7 +99,7 @@ impl Budget {
     }
 
     /// Adds the usage of a model call outside the loops.
-    pub(crate) fn add_answer(&self, usage: &Usage, price: Option<Price>) {
+    pub(crate) fn add_call_usage(&self, usage: &Usage, price: Option<Price>) {
         self.account().add_usage(usage, price);
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct QueuedPrompt {
     /// Candidates, if the prompt is evaluated under several configurations.
     pub(crate) evaluation: Option<EvaluationRequest>,
     pub(crate) options: PromptOptions,
-    /// Tokens that cancel the prompt; the first is that of its options.
+    /// Tokens that cancel the prompt; `cancels.prompt` is the token of its options.
     pub(crate) cancels: Cancels,
     pub(crate) sinks: PromptSinks,
     /// `None` for a prompt made of undelivered interjections.

@@ -1,7 +1,7 @@
 //! Defines the errors of sessions and prompts.
 
 use super::price::UnknownPriceError;
-use crate::evaluate::CANDIDATES;
+use crate::evaluate::MAX_CANDIDATES;
 use turnery_engine::{CommitError, LoopId};
 use turnery_models::UnknownModelError;
 use turnery_store::StoreError;
@@ -13,7 +13,7 @@ pub enum StartError {
     #[error("this session already has {0} prompts waiting; wait for one to end, or cancel")]
     Full(usize),
     /// Too many candidates.
-    #[error("{0} candidates are too many for one prompt; name at most {CANDIDATES}")]
+    #[error("{0} candidates are too many for one prompt; name at most {MAX_CANDIDATES}")]
     Candidates(usize),
     /// The session is closed.
     #[error("the session is closed; open it again")]

@@ -42,7 +42,8 @@ use turnery_engine::{
 use turnery_models::{Model, Thinking};
 use turnery_store::Commit;
 
-/// Candidates handle a cancel themselves and end within their own grace period.
+/// Time that the group waits for its candidates after a cancel. Practically unlimited, because each candidate
+/// ends within its own grace period.
 const CANDIDATE_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Evaluation with its models resolved.
@@ -139,7 +140,7 @@ impl SessionTask {
         let collected = collect_results(&mut running, &mut arrivals, ids.len());
         let results = guard.run_guarded(self, collected, CANDIDATE_GRACE).await?;
         let results = results
-            .ok_or_else(|| store_lost("a candidate did not end although it was cancelled"))??;
+            .ok_or_else(|| lost_error("a candidate did not end although it was cancelled"))??;
         let mut records: Vec<LoopRecord> = results
             .iter()
             .map(|ended| LoopRecord::clone(&ended.commit.records[0]))
@@ -203,7 +204,7 @@ impl SessionTask {
             .iter()
             .map(|it| it.task.conversation.history.messages())
             .collect();
-        let head = committed.map_err(|error| store_lost(error.to_string()))?;
+        let head = committed.map_err(|error| lost_error(error.to_string()))?;
         if !switches {
             guard.stop_renewing();
         }
@@ -312,7 +313,7 @@ impl SessionTask {
             Ok(Some(Ok(Ok(response)))) => {
                 let usage = response.usage.map(Usage::normalized).unwrap_or_default();
                 let price = self.env.price(&*evaluation.judge);
-                scope.budget.add_answer(&usage, price);
+                scope.budget.add_call_usage(&usage, price);
                 decision.judge_report.usage = usage;
                 let reply = response.content.iter().filter_map(Content::as_text);
                 let choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
@@ -387,9 +388,9 @@ async fn collect_results(
             Some(ended) = arrivals.recv() => results.push(ended),
             Some((_, ended)) = running.next() => {
                 ended?;
-                return Err(store_lost("a candidate ended without a record; this is a bug in turnery"));
+                return Err(lost_error("a candidate ended without a record; this is a bug in turnery"));
             }
-            else => return Err(store_lost("all candidates ended without a record; this is a bug in turnery")),
+            else => return Err(lost_error("all candidates ended without a record; this is a bug in turnery")),
         }
     }
     results.sort_by_key(|ended| ended.index);
@@ -427,6 +428,6 @@ fn group_outcome(
     (outcome, limit)
 }
 
-fn store_lost(why: impl Into<String>) -> PromptError {
+fn lost_error(why: impl Into<String>) -> PromptError {
     PromptError::Lost(CommitError::Store(why.into()))
 }

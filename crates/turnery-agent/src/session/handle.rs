@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cancels::Cancels,
-    evaluate::{CANDIDATES, Candidate, SelectionStrategy},
+    evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy},
     observe::{EventSource, Observer, ObserverCursor},
     sink::PromptSinks,
     usage_report::UsageReport,
@@ -390,7 +390,7 @@ impl Session {
     /// [`Mode::Plan`]: they read and search, and change nothing. Interjections
     /// become the next prompt. An empty input continues the conversation, like
     /// [`continue_loop`](Self::continue_loop). Hooks run for each candidate; a rejection of one rejects all.
-    /// At most [`CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
+    /// At most [`MAX_CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
     /// their order; the judge's usage is in their `parallel_group`.
     pub fn evaluate(
         &self,
@@ -399,7 +399,7 @@ impl Session {
         strategy: SelectionStrategy,
         options: PromptOptions,
     ) -> Result<PromptHandle, StartError> {
-        if candidates.len() > CANDIDATES {
+        if candidates.len() > MAX_CANDIDATES {
             return Err(StartError::Candidates(candidates.len()));
         }
         let kind = match input.is_empty() {

@@ -116,7 +116,7 @@ impl ResolvedOption {
     }
 }
 
-/// Returns the selectable models: those with a key, the configured one and the current one.
+/// Returns the selectable models: the listed ones, the configured one if it has a key, and the current one.
 pub(crate) fn selectable_models(
     models: &ModelRegistry,
     current: &dyn Model,

@@ -104,7 +104,7 @@ impl PromptGuard {
         Poll::Pending
     }
 
-    /// Stops renewing a lane that was released.
+    /// Stops renewing the lane, because it is released or background work renews it from now on.
     pub(crate) fn stop_renewing(&mut self) {
         self.holds_lane = false;
         self.renewing = None;

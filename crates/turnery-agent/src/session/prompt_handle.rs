@@ -12,7 +12,7 @@ use std::sync::{
 use tokio::sync::oneshot;
 use turnery_engine::{CommitError, MessageId};
 
-/// Reports whether an interjection reached the model.
+/// Receipt of an interjection: resolves once the running prompt has delivered it or a filter has dropped it.
 pub struct DeliveryReceipt {
     pub(super) delivered: oneshot::Receiver<()>,
 }
@@ -32,7 +32,7 @@ pub struct PromptHandle {
     pub(super) inserted: oneshot::Receiver<MessageId>,
     pub(super) slot: QueueSlot,
     pub(super) cancels: Cancels,
-    /// True if the prompt was withdrawn and its queue slot is empty.
+    /// True if this handle withdrew the prompt before it began.
     pub(super) withdrawn: bool,
 }
 

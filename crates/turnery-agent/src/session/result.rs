@@ -140,7 +140,7 @@ impl PromptResult {
     }
 }
 
-/// Returns the outcome of a record without one.
+/// Returns the outcome to report for a record that has none: a runtime error, because this is a bug.
 pub(crate) fn missing_outcome() -> Outcome {
     let message = "the loop ended without an outcome; this is a bug in turnery".to_owned();
     Outcome::Stopped(TurnStop::RuntimeError { message })

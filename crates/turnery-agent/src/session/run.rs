@@ -193,7 +193,8 @@ impl<'t> LoopRun<'t> {
             return Poll::Ready(RunEvent::TimeUp);
         }
         while let Poll::Ready(written) = self.journal.poll_write(cx) {
-            self.journal.after_write(written, recorded(&self.recorder));
+            self.journal
+                .after_write(written, recorded_events(&self.recorder));
         }
         if self.journal.poll_due(cx).is_ready() {
             return Poll::Ready(RunEvent::JournalDue);
@@ -236,7 +237,7 @@ impl<'t> LoopRun<'t> {
             RunEvent::Cancelled => self.feed(Input::Cancel),
             RunEvent::GraceOver => self.feed(Input::GraceOver),
             RunEvent::TimeUp => self.feed(Input::TimeUp),
-            RunEvent::JournalDue => self.journal.write_soon(recorded(&self.recorder)),
+            RunEvent::JournalDue => self.journal.write_soon(recorded_events(&self.recorder)),
             RunEvent::Command(_) => {}
             RunEvent::LaneLost => self.feed(Input::LaneLost),
             RunEvent::Committed(committed) => self.handle_commit_result(committed),
@@ -346,10 +347,10 @@ impl<'t> LoopRun<'t> {
             if let Effect::Emit(event) = &effect {
                 self.record_event(event);
             }
-            self.carry_out(effect);
+            self.dispatch_effect(effect);
         }
         // After a commit nothing is left to journal: the commit contains everything.
-        let events = recorded(&self.recorder);
+        let events = recorded_events(&self.recorder);
         if matters {
             self.journal.write_now(events);
         } else {
@@ -386,8 +387,8 @@ impl<'t> LoopRun<'t> {
     }
 }
 
-/// Returns the events of the record so far, without streaming events.
-fn recorded(recorder: &Recorder) -> &[Event] {
+/// Returns the events recorded so far; empty before the first event.
+fn recorded_events(recorder: &Recorder) -> &[Event] {
     recorder.record().map_or(&[], |record| &record.events)
 }
 

@@ -16,9 +16,13 @@ const SUB_AGENT_PROMPT: &str = "\n\nYou are a sub-agent: another agent has given
     the other agent needs, with file paths and line numbers where they matter.";
 impl ParentSession {
     /// Creates a child session for a call.
-    pub(super) async fn open_child(&self, cx: &ToolCx, reads: bool) -> Result<Session, StoreError> {
+    pub(super) async fn open_child(
+        &self,
+        cx: &ToolCx,
+        read_only: bool,
+    ) -> Result<Session, StoreError> {
         let mut env = self.env.clone();
-        if reads {
+        if read_only {
             env.policy.mode = Mode::Plan;
         }
         env.settings.system = format!("{}{SUB_AGENT_PROMPT}", env.settings.system).into();

@@ -8,7 +8,7 @@ use std::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
-use turnery_engine::{CallId, ChildUsage, EventKind, SessionId, StreamDelta, Usage, usage::source};
+use turnery_engine::{CallId, ChildUsage, EventKind, ModelDelta, SessionId, Usage, usage::source};
 use turnery_models::MissingKeyError;
 use turnery_tools::{Progress, escape_invisible_line};
 
@@ -100,7 +100,7 @@ impl ChildOutbox {
                 Some(Progress::ChildUsage(child.clone()))
             }
             EventKind::Delta {
-                delta: StreamDelta::Text { text, .. },
+                delta: ModelDelta::Text { text, .. },
                 ..
             } => {
                 self.is_mid_line = !text.ends_with('\n');

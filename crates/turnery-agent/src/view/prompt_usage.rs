@@ -7,7 +7,7 @@ use turnery_engine::{ChildUsage, PromptId, Usage};
 #[derive(Debug, Default)]
 pub struct PromptUsage {
     prompt_id: Option<PromptId>,
-    /// Usage of the prompt's finished loops, and of the running one.
+    /// Usage of the prompt's finished loops.
     finished_loops: Usage,
     running_loop: Usage,
     /// Latest usage by session, source and model (I6).

@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 use turnery_agent::{
-    CANDIDATES, CancellationToken, HookCx, Hooks, PromptOptions, SelectionStrategy, StartError,
+    CancellationToken, HookCx, Hooks, MAX_CANDIDATES, PromptOptions, SelectionStrategy, StartError,
     SubAgentTool,
 };
 use turnery_engine::{
@@ -354,7 +354,7 @@ async fn too_many_candidates_are_rejected() {
             PromptOptions::default(),
         )
     };
-    assert_eq!(CANDIDATES, 8);
+    assert_eq!(MAX_CANDIDATES, 8);
     let refused = start(9).err().unwrap();
     assert_eq!(refused, StartError::Candidates(9));
     assert_eq!(

@@ -16,7 +16,7 @@ const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
 /// Overhead of a call in addition to its name and arguments. Unit: bytes.
 const CALL_OVERHEAD_BYTES: usize = 40;
 
-/// Size of a request.
+/// Size of the model's context or of a part of it, such as one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextSize {

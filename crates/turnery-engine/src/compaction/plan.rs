@@ -71,7 +71,8 @@ impl CompactionPlan {
         self.max_summary_tokens
     }
 
-    /// Builds the block with this summary, and the size of the next request.
+    /// Builds the block with this summary, and the estimated size of the messages that the next request
+    /// contains.
     #[must_use]
     pub fn into_block(self, summary: &str, at: Timestamp) -> (CompactionBlock, ContextSize) {
         let summary = Arc::new(LlmMessage {

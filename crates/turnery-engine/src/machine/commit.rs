@@ -8,7 +8,7 @@ impl Loop {
     /// Seals the outcome and requests the commit. Cancels received earlier have already won; later ones have
     /// no effect.
     pub(super) fn commit(&mut self, outcome: Outcome) {
-        self.seal();
+        self.return_queued_input();
         let outcome = outcome.or_limit(|| self.exceeded_limit());
         let rejection = match &outcome {
             Outcome::Stopped(TurnStop::InvalidInput { reason }) => Some(reason.clone()),
@@ -31,7 +31,7 @@ impl Loop {
 
     /// Finishes without a commit, because nothing may be stored any more: there is no outcome (LASH-33).
     pub(super) fn finish_uncommitted(&mut self, error: CommitError) {
-        self.seal();
+        self.return_queued_input();
         self.stage = Stage::Finished;
         self.push_effect(Effect::Finish(LoopFinish::CommitFailed(error)));
     }

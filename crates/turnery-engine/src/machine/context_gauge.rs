@@ -39,6 +39,8 @@ impl ContextGauge {
         self.size.tokens = usage.context_tokens();
     }
 
+    /// Sets the size after a compaction attempt, successful or not, and the minimum size for the next
+    /// attempt.
     pub(super) fn set_compacted_size(&mut self, after: ContextSize) {
         self.size = after;
         self.retry_above = after
@@ -46,7 +48,8 @@ impl ContextGauge {
             .saturating_add(after.tokens / (100 / MIN_GROWTH_PERCENT));
     }
 
-    /// Returns true if the next request reaches the compaction threshold.
+    /// Returns true if the context has reached the compaction threshold and has grown enough since the last
+    /// attempt.
     pub(super) fn is_full(&self, context: &ContextBudget) -> bool {
         let full = |window: u64| {
             let tokens = u128::from(self.size.tokens) * 100;

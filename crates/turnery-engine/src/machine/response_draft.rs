@@ -1,4 +1,5 @@
-//! Accumulates a streaming response; used only if the response never completes.
+//! Accumulates a streaming response: its size is checked against the limits, and its content is kept if the
+//! response never completes.
 
 use crate::{Content, MessageId, ModelDelta, ResponseSize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -30,8 +30,9 @@ impl Loop {
         self.input_queues.follow_ups.push_back(content);
     }
 
-    /// Closes the loop to further input and returns all undelivered messages. Every loop ends here.
-    pub(super) fn seal(&mut self) {
+    /// Returns all undelivered messages, as every loop does at its end. The caller then sets a stage that
+    /// accepts no input.
+    pub(super) fn return_queued_input(&mut self) {
         let InputQueues {
             steering,
             follow_ups,

@@ -48,8 +48,8 @@ pub fn check_record(record: &LoopRecord) -> Result<(), String> {
     kept.map_err(|complaint| format!("stored of {:?}: {complaint}", record.loop_id))
 }
 
-/// Checks the record of an unfinished loop: if the loop stays in the conversation, everything is closed and
-/// the last message is a notice, possibly following that of a limit.
+/// Checks the record of an unfinished loop. If the loop stays in the conversation, its last message is the
+/// notice of the interruption, and nothing is open before that notice.
 fn check_unfinished(record: &LoopRecord) -> Result<(), String> {
     let mut oracle = Oracle::for_stored_stream();
     if !record.on_chain {

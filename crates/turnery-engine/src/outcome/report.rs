@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// Kind of end of a prompt; turnery-acp maps it to a stop reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
-    /// Normal end.
+    /// The loop finished without reaching a limit, or stopped with an error value of the model or a tool.
     EndTurn,
     /// The output or the context reached a limit on tokens.
     MaxTokens,

@@ -70,7 +70,7 @@ enum StoredStop {
     PluginAbort,
     /// The engine or its host failed (LASH-24).
     RuntimeError,
-    /// The program submitted an error (LASH-26).
+    /// The model submitted an error as its result (LASH-26).
     SubmittedError {
         /// Error value.
         value: Value,
@@ -110,7 +110,7 @@ enum OutcomeDetail {
         /// Reason given by the filter.
         reason: String,
     },
-    /// Internal failure.
+    /// Message of a tool failure, a veto by a hook, or a failure of the engine or its host.
     Runtime {
         /// Message for the user.
         message: String,

@@ -12,7 +12,7 @@ pub enum ResponseSource {
     /// Assistant message from history.
     Message(Message),
     /// Response of a vendor (OpenAI chat completions or responses, Anthropic messages, Gemini
-    /// generateContent), or a stored map.
+    /// generateContent), a result map, or a stored [`Response`]; see [`Response::from_result_map`].
     Map(Value),
 }
 

@@ -6,7 +6,7 @@ use super::harness::{
     text_delta, tool_ended,
 };
 use crate::{
-    CallDetail, Content, Event, EventKind, Input, LoopStatus, Message, ModelStop, StreamDelta,
+    CallDetail, Content, Event, EventKind, Input, LoopStatus, Message, ModelDelta, ModelStop,
     ToolCall, ToolEnvelope, ToolErrorKind, TurnId, TurnTrigger, Usage,
 };
 use serde_json::json;
@@ -257,7 +257,7 @@ fn config_snapshot_wins_over_response_model() {
 #[test]
 fn events_of_one_row_share_correlation_id() {
     let mut script = LoopHarness::start(prompt_spec());
-    let thought = Input::ModelDelta(StreamDelta::Thinking {
+    let thought = Input::ModelDelta(ModelDelta::Thinking {
         block: 0,
         text: "hm".to_owned(),
     });

@@ -7,8 +7,8 @@ use super::harness::{
 };
 use crate::{
     Content, ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message,
-    ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, StreamDelta, ToolEnvelope,
-    TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
+    ModelDelta, ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, ToolEnvelope, TurnFinish,
+    TurnId, TurnStop, TurnTrigger, Usage,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -276,21 +276,21 @@ fn delta_serializes_only_the_fragment() {
     let text = "piece".to_owned();
     let deltas = [
         (
-            StreamDelta::Text {
+            ModelDelta::Text {
                 block,
                 text: text.clone(),
             },
             json!({"type": "text", "block": 3, "text": "piece"}),
         ),
         (
-            StreamDelta::Thinking {
+            ModelDelta::Thinking {
                 block,
                 text: text.clone(),
             },
             json!({"type": "thinking", "block": 3, "text": "piece"}),
         ),
         (
-            StreamDelta::ToolCallArgs {
+            ModelDelta::ToolCallArgs {
                 block,
                 name: "read".to_owned(),
                 fragment: text,

@@ -155,7 +155,7 @@ fn build_messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<Messag
     let mut messages: Vec<MessageParam<'a>> = Vec::new();
     for turn in build_history(&request.messages, info) {
         let (role, content) = match turn {
-            HistoryItem::User(parts) => ("user", parts.into_iter().map(user_block).collect()),
+            HistoryItem::User(parts) => ("user", parts.into_iter().map(input_block).collect()),
             HistoryItem::Assistant(content) => ("assistant", assistant_blocks(&content)),
             HistoryItem::Results(answers) => {
                 ("user", answers.into_iter().map(tool_result_block).collect())
@@ -167,7 +167,7 @@ fn build_messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<Messag
         .first()
         .is_some_and(|first| first.role == "assistant")
     {
-        let text = user_block(InputContent::Text(Cow::Borrowed(
+        let text = input_block(InputContent::Text(Cow::Borrowed(
             "(The conversation before this is left out.)",
         )));
         messages.insert(
@@ -211,7 +211,7 @@ fn assistant_blocks<'a>(content: &[&'a Content]) -> Vec<ContentBlock<'a>> {
 
 fn assistant_block(item: &Content) -> Option<ContentBlock<'_>> {
     Some(match item {
-        Content::Text { text } => user_block(InputContent::Text(Cow::Borrowed(text))),
+        Content::Text { text } => input_block(InputContent::Text(Cow::Borrowed(text))),
         // The API rejects reasoning without its signature, which a truncated response lacks.
         Content::Thinking { text, signature } => ContentBlock::Known(KnownBlock::Thinking {
             thinking: text,
@@ -235,7 +235,7 @@ fn is_thinking_block(block: &ContentBlock<'_>) -> bool {
     }
 }
 
-fn user_block(part: InputContent<'_>) -> ContentBlock<'_> {
+fn input_block(part: InputContent<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(match part {
         InputContent::Text(text) => KnownBlock::Text {
             text,
@@ -249,14 +249,14 @@ fn user_block(part: InputContent<'_>) -> ContentBlock<'_> {
             cache_control: None,
         },
         // The API has no block for audio.
-        InputContent::Audio(_, audio) => return user_block(audio_placeholder(audio)),
+        InputContent::Audio(_, audio) => return input_block(audio_placeholder(audio)),
     })
 }
 
 fn tool_result_block(answer: CallResult<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(KnownBlock::ToolResult {
         tool_use_id: sanitize_call_id(answer.call_id.as_str()),
-        content: answer.content.into_iter().map(user_block).collect(),
+        content: answer.content.into_iter().map(input_block).collect(),
         is_error: answer.is_error,
         cache_control: None,
     })

@@ -233,7 +233,7 @@ impl AnthropicReader {
             OpenBlock::Call { at, .. } => {
                 let at = *at;
                 self.response
-                    .args(at, delta.partial_json.as_deref().unwrap_or(""), out);
+                    .append_args(at, delta.partial_json.as_deref().unwrap_or(""), out);
             }
             OpenBlock::Opaque { input, .. } => {
                 let fragment = delta.partial_json.as_deref().unwrap_or("");
@@ -266,7 +266,7 @@ impl AnthropicReader {
             )) => {
                 let is_bare = matches!(self.response.block_mut(at), Some(ResponseBlock::Call { args, .. }) if args.is_empty());
                 if is_bare && input != "{}" {
-                    self.response.args(at, &input, out);
+                    self.response.append_args(at, &input, out);
                 }
             }
             Some((_, OpenBlock::Opaque { at, input })) if !input.is_empty() => {
@@ -378,7 +378,7 @@ impl dialect::ResponseReader for AnthropicReader {
             }));
         }
         Ok(Response {
-            content: self.response.settle(&self.provider),
+            content: self.response.into_content(&self.provider),
             stop,
             raw_stop: Some(raw_stop),
             usage: self.usage.usage(),

@@ -57,7 +57,7 @@ impl Operands<'_> {
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
             "run" => run::run_command(self.operand("text")?, cx),
             "tests" => run::run_tests(cx),
-            "sort" if !self.1.trim().is_empty() => Ok(run::sort_failures(self.1)),
+            "sort" if !self.1.trim().is_empty() => Ok(run::summarize_failures(self.1)),
             "changes" => run::summarize_changes(cx),
             _ => return None,
         })
@@ -89,7 +89,8 @@ impl Operands<'_> {
         is_meant.then_some(text)
     }
 
-    /// Returns where to replace; must look like a file if the text is not in quotes.
+    /// Returns the file to replace in, from the operand `file`, which must look like a file; without that
+    /// operand, the path.
     fn file(&self) -> Option<&str> {
         let is_path = |it: &&str| is_file_name(it) || it.contains('/');
         match self.operand("file") {

@@ -56,7 +56,7 @@ pub(super) fn run_command(command: &str, cx: &mut CommandContext) -> CommandResu
 }
 
 /// Lists the failures in a text that the user gave.
-pub(super) fn sort_failures(output: &str) -> String {
+pub(super) fn summarize_failures(output: &str) -> String {
     let (failures, counts) = parse_failures(output);
     match failures.is_empty() {
         true => "I recognise no failure in this text.".to_owned(),

@@ -147,7 +147,7 @@ impl dialect::ResponseReader for OpenAiReader {
         }
         let stop = ModelStop::from_response(word, !self.calls.is_empty(), self.has_refused);
         Ok(Response {
-            content: self.response.settle(&self.provider),
+            content: self.response.into_content(&self.provider),
             stop,
             raw_stop: self.raw_stop,
             usage: self.usage,

@@ -73,7 +73,7 @@ impl ToolCallAssembler {
         if let Some(raw) = function.arguments {
             let fragment = arguments(raw)?;
             call.json.push(&fragment);
-            parts.args(at, &fragment, out);
+            parts.append_args(at, &fragment, out);
         }
         Ok(())
     }

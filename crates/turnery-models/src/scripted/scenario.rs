@@ -268,7 +268,7 @@ impl ScriptedText {
     fn into_pieces(self, chunks: usize) -> Vec<String> {
         match self {
             Self::Whole(text) => split_evenly(&text, chunks),
-            Self::Pieces(into_pieces) => into_pieces,
+            Self::Pieces(pieces) => pieces,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
     CallDetail, ChildUsage, Content, Disposition, Event, EventKind, LlmMessage, Message,
-    MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolCall, ToolEnvelope,
+    MessageStop, ModelDelta, Outcome, PlanEntry, PlanPriority, PlanStatus, ToolCall, ToolEnvelope,
     ToolErrorKind, TurnFinish, TurnTrigger, Usage,
 };
 use turnery_sdk::{ActivityEvent, Projection, PromptActivity};
@@ -40,7 +40,7 @@ fn activity_json(kind: EventKind) -> Value {
 fn text(message: &str, block: u32, text: &str) -> EventKind {
     EventKind::Delta {
         message_id: message.into(),
-        delta: StreamDelta::Text {
+        delta: ModelDelta::Text {
             block,
             text: text.to_owned(),
         },
@@ -50,7 +50,7 @@ fn text(message: &str, block: u32, text: &str) -> EventKind {
 fn reasoning_delta(message: &str, block: u32) -> EventKind {
     EventKind::Delta {
         message_id: message.into(),
-        delta: StreamDelta::Thinking {
+        delta: ModelDelta::Thinking {
             block,
             text: "hm".to_owned(),
         },

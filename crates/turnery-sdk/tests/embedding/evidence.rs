@@ -6,7 +6,9 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_engine::{EventKind, LoopRecord, SessionId, Usage};
-use turnery_sdk::{ModelCall, PromptActivity, PromptResult, UsageReport, UsageRow, usage::source};
+use turnery_sdk::{
+    ModelCallAttempt, PromptActivity, PromptResult, UsageReport, UsageRow, usage::source,
+};
 use turnery_store::ListQuery;
 
 /// Purpose and model.
@@ -49,7 +51,7 @@ pub(crate) struct Evidence {
     /// Reports of the root, in order.
     pub(crate) reports: Vec<ReportFigures>,
     /// Records of the trace sink.
-    pub(crate) calls: Vec<ModelCall>,
+    pub(crate) calls: Vec<ModelCallAttempt>,
     /// Usage claimed by the test models themselves, independent of the code under test.
     pub(crate) answered: Vec<ToyResponse>,
     pub(crate) failed: usize,

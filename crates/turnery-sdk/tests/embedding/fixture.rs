@@ -9,9 +9,9 @@ use std::{
 use turnery_engine::{LoopRecord, Outcome, SessionId, TurnFinish, Usage};
 use turnery_models::ModelRegistry;
 use turnery_sdk::{
-    ActivityEvent, ActivitySink, Agent, ClientPorts, ModelCall, OpenRequest, Outbox, OutboxItem,
-    PromptActivity, PromptOutput, Session, SessionExt as _, Settings, SilentClient, SubAgentTool,
-    TraceSink,
+    ActivityEvent, ActivitySink, Agent, ClientPorts, ModelCallAttempt, OpenRequest, Outbox,
+    OutboxItem, PromptActivity, PromptOutput, Session, SessionExt as _, Settings, SilentClient,
+    SubAgentTool, TraceSink,
 };
 use turnery_store::{
     MemoryStore, Store,
@@ -21,10 +21,10 @@ use turnery_tools::Toolbox;
 
 /// Records every model call.
 #[derive(Default)]
-struct RecordingTraceSink(Mutex<Vec<ModelCall>>);
+struct RecordingTraceSink(Mutex<Vec<ModelCallAttempt>>);
 
 impl TraceSink for RecordingTraceSink {
-    fn record(&self, call: &ModelCall) {
+    fn record(&self, call: &ModelCallAttempt) {
         self.0.lock().unwrap().push(call.clone());
     }
 }
@@ -156,7 +156,7 @@ impl World {
     }
 
     /// Returns all model calls so far.
-    pub(crate) fn traced_calls(&self) -> Vec<ModelCall> {
+    pub(crate) fn traced_calls(&self) -> Vec<ModelCallAttempt> {
         self.traced.0.lock().unwrap().clone()
     }
 

@@ -7,7 +7,7 @@ use crate::{
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::ModelErrorKind;
-use turnery_sdk::{ModelCall, PromptOptions, SessionExt as _, TraceSink, usage::source};
+use turnery_sdk::{ModelCallAttempt, PromptOptions, SessionExt as _, TraceSink, usage::source};
 
 // proves: LASH-99, LASH-112, I12, R9
 #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ async fn dropped_call_is_traced_as_not_accepted() {
 struct Broken;
 
 impl TraceSink for Broken {
-    fn record(&self, _call: &ModelCall) {
+    fn record(&self, _call: &ModelCallAttempt) {
         panic!("{}", model_error());
     }
 }

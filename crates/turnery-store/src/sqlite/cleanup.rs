@@ -71,17 +71,18 @@ pub(super) enum CleanupTrigger {
 }
 
 impl Db {
-    /// Cleans up until `is_wanted` reports that jobs are waiting.
+    /// Cleans up until nothing is left to do or `should_stop` returns true: because jobs are waiting, or at
+    /// shutdown because the time is over.
     pub(super) fn clean_up(
         &mut self,
         path: &Path,
         trigger: CleanupTrigger,
-        is_wanted: impl Fn() -> bool + Send + 'static,
+        should_stop: impl Fn() -> bool + Send + 'static,
     ) {
         if !self.cleanup.has_written && !self.cleanup.has_deleted {
             return;
         }
-        match self.try_clean_up(path, trigger, is_wanted) {
+        match self.try_clean_up(path, trigger, should_stop) {
             Ok(true) => self.cleanup = Cleanup::default(),
             Ok(false) => self.cleanup.tries += 1,
             Err(error) if error.is_interrupted() || error.is_busy() => self.cleanup.tries += 1,
@@ -97,7 +98,7 @@ impl Db {
         &mut self,
         path: &Path,
         trigger: CleanupTrigger,
-        is_wanted: impl Fn() -> bool + Send + 'static,
+        should_stop: impl Fn() -> bool + Send + 'static,
     ) -> Result<bool, JobError> {
         self.check_files()?;
         let free = pragma_number(&self.sql, "freelist_count")?;
@@ -110,7 +111,7 @@ impl Db {
         })?;
         if pragma_number(&self.sql, "auto_vacuum")? == 0 {
             if free > 0 && has_space_to_rewrite(&self.sql, path, trigger)? {
-                match rewrite(&mut self.sql, is_wanted) {
+                match rewrite(&mut self.sql, should_stop) {
                     Err(error) if error.is_interrupted() && trigger == CleanupTrigger::Shutdown => {
                     }
                     done => done?,
@@ -118,7 +119,7 @@ impl Db {
             }
         } else {
             while pragma_number(&self.sql, "freelist_count")? > 0 {
-                if is_wanted() {
+                if should_stop() {
                     match trigger {
                         CleanupTrigger::Idle => return Ok(false),
                         // The log is truncated all the same, because it contains deleted text.
@@ -150,16 +151,17 @@ fn free_pages(sql: &Connection) -> Result<(), JobError> {
 /// Rewrites the database without gaps, so that it can shrink in steps from then on.
 fn rewrite(
     sql: &mut Connection,
-    is_wanted: impl Fn() -> bool + Send + 'static,
+    should_stop: impl Fn() -> bool + Send + 'static,
 ) -> Result<(), JobError> {
     sql.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    sql.progress_handler(INTERRUPT_CHECK_STEPS, Some(is_wanted))?;
+    sql.progress_handler(INTERRUPT_CHECK_STEPS, Some(should_stop))?;
     let done = sql.execute_batch("VACUUM");
     sql.progress_handler(0, None::<fn() -> bool>)?;
     Ok(done?)
 }
 
-/// Checks for free space: the copy and the log each take as much as the database.
+/// Returns true if the database is small enough to be rewritten now and the disk has space: the copy and the
+/// log each take as much as the database.
 fn has_space_to_rewrite(
     sql: &Connection,
     path: &Path,
@@ -225,11 +227,11 @@ mod tests {
     async fn clean_up_when_idle(
         worker: &Worker,
         folder: &tempfile::TempDir,
-        is_wanted: fn() -> bool,
+        should_stop: fn() -> bool,
     ) -> bool {
         let path = folder.path().join("sessions.db");
         let idle = worker.call(move |db| {
-            db.clean_up(&path, CleanupTrigger::Idle, is_wanted);
+            db.clean_up(&path, CleanupTrigger::Idle, should_stop);
             Ok(!db.cleanup.is_due())
         });
         idle.await.unwrap()

@@ -22,7 +22,8 @@ struct EventEntry<'a> {
 }
 
 impl EventEntry<'_> {
-    /// The name comes first, as `EventKind` is serialized.
+    /// Returns true if the event has one of these names. Does not parse the body: `EventKind` is serialized
+    /// with the name first.
     fn is_one_of(&self, names: &[&str]) -> bool {
         let body = self.body.map_or("", RawValue::get);
         let named = body.strip_prefix("{\"event\":\"").unwrap_or_default();

@@ -22,7 +22,7 @@ pub(super) enum JobError {
     /// Error of SQLite.
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
-    /// Error of the disk while flushing.
+    /// Error of the disk while flushing the log, or while writing or listing copies of the database.
     #[error(transparent)]
     Disk(#[from] std::io::Error),
     /// Malformed JSON in a row, or a value that cannot be serialized.

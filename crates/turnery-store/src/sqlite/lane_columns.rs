@@ -53,7 +53,7 @@ pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Removes a holder whose columns are unreadable.
+/// Removes the holder without reading its columns; for holders that are unreadable.
 pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), JobError> {
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",

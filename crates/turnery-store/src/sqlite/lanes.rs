@@ -146,9 +146,7 @@ pub(super) fn unreadable_lane_columns(
 fn check_non_negative(row: &Row<'_>, column: usize) -> Result<(), JobError> {
     match row.get(column)? {
         0_i64.. => Ok(()),
-        loop_count => Err(JobError::InvalidRow(format!(
-            "{loop_count} is out of range"
-        ))),
+        number => Err(JobError::InvalidRow(format!("{number} is out of range"))),
     }
 }
 

@@ -8,8 +8,8 @@ use super::{
     long_texts::expand_references,
     sessions,
     stored_loop::{
-        LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign, is_set_aside, record,
-        verify,
+        LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign, is_set_aside,
+        read_record, verify,
     },
     survey::Survey,
 };
@@ -76,7 +76,7 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Jo
     let db = db.transaction()?;
     let mut whole = String::new();
     let chain = collect_chain(&db, id, |_, row| {
-        let record = record(&db, row, id, &mut whole)?;
+        let record = read_record(&db, row, id, &mut whole)?;
         Ok(record.is_in_conversation().then(|| Arc::new(record)))
     })?;
     if let Some(loops) = chain {
@@ -98,7 +98,8 @@ pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>,
     collect_chain(db, id, |key, row| {
         let stays = !std::mem::replace(&mut is_run_again, text(row, 3)? == "rerun");
         let stands = stays
-            && (row.get(ON_CHAIN_COLUMN)? || record(db, row, id, &mut whole)?.is_in_conversation());
+            && (row.get(ON_CHAIN_COLUMN)?
+                || read_record(db, row, id, &mut whole)?.is_in_conversation());
         Ok(stands.then_some(key))
     })
 }
@@ -192,7 +193,7 @@ fn read_record_with_events(
     id: &SessionId,
     whole: &mut String,
 ) -> Result<LoopRecord, JobError> {
-    let mut record = record(db, row, id, whole)?;
+    let mut record = read_record(db, row, id, whole)?;
     let (log, mut at) = (expand_references(db, id, text(row, LOG_COLUMN)?)?, 0);
     let mut events = Vec::new();
     while let Some(event) = event_log::next_event(&log, &mut at, &record, &[])? {

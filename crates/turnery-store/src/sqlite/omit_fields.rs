@@ -78,7 +78,7 @@ impl<S: SerializeMap> SerializeMap for FieldFilter<'_, S> {
     }
 }
 
-/// Only structs with named fields have fields to omit.
+/// Defines methods of a serializer that fail, for values that are not structs with named fields.
 macro_rules! no_struct {
     ($($method:ident($($of:ty),*) $(<$T:ident>)? -> $Ok:ty;)+) => {$(
         fn $method $(<$T: Serialize + ?Sized>)? (self, $(_: $of),*) -> Result<$Ok, S::Error> {

@@ -101,7 +101,8 @@ fn connect(path: &Path) -> Result<Connection, JobError> {
     Ok(db)
 }
 
-/// The switch does not wait for another process that is switching; a lock does.
+/// Switches to write-ahead logging and returns the journal mode that is then in use. Retries while another
+/// process is switching, since SQLite does not wait for that.
 fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
     let deadline = Instant::now() + JOB_TIMEOUT;
     loop {

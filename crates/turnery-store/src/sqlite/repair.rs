@@ -29,8 +29,8 @@ pub(super) fn repair(
     now: ClockReading,
 ) -> Result<RepairReport, JobError> {
     sessions::get(db, id)?;
-    let is_index_damaged = !check::check_database(db)?.is_empty();
-    if check::check_session(db, id)?.is_empty() && !is_index_damaged {
+    let is_database_damaged = !check::check_database(db)?.is_empty();
+    if check::check_session(db, id)?.is_empty() && !is_database_damaged {
         return Ok(RepairReport::default());
     }
     lanes::require_free(db, std::slice::from_ref(id), now)?;
@@ -44,7 +44,7 @@ pub(super) fn repair(
             at: format_time(now.wall),
             changes: Vec::new(),
         };
-        if is_index_damaged {
+        if is_database_damaged {
             work.rebuild_indexes()?;
         }
         work.repair_columns()?;
@@ -360,7 +360,8 @@ impl SessionRepair<'_> {
         Ok(())
     }
 
-    /// Sets the checksum of a readable loop to that of its current content.
+    /// Writes the corrected `on_chain` of a readable loop, and the checksum of its current content. Does
+    /// nothing if the row is intact.
     fn update_checksum(&mut self, row: &SurveyedLoop, on_chain: bool) -> Result<(), JobError> {
         if row.verdict != ChecksumVerdict::Differs && !row.is_relinked {
             return Ok(());

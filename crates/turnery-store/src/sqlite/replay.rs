@@ -159,15 +159,15 @@ fn open_loop(
     let Some(row) = rows.next()? else {
         return Err(StoreError::NotFound(id.clone()).into());
     };
-    let mut record = match reason_if_damaged(stored_loop::record(db, row, id, &mut String::new()))?
-    {
-        Ok(record) => record,
-        Err(reason) => {
-            let loop_id = text(row, 1).unwrap_or("(unreadable)");
-            report(&loop_id.into(), format!("cannot be read: {reason}"));
-            return Ok(None);
-        }
-    };
+    let mut record =
+        match reason_if_damaged(stored_loop::read_record(db, row, id, &mut String::new()))? {
+            Ok(record) => record,
+            Err(reason) => {
+                let loop_id = text(row, 1).unwrap_or("(unreadable)");
+                report(&loop_id.into(), format!("cannot be read: {reason}"));
+                return Ok(None);
+            }
+        };
     let log = text(row, LOG_COLUMN).unwrap_or("[]");
     let mut log = match reason_if_damaged(expand_references(db, id, log))? {
         Ok(log) => log.into_owned(),

@@ -52,7 +52,7 @@ pub(super) fn is_stored(
 }
 
 /// Returns the record without its events. `whole` is a reusable buffer in which the columns are joined.
-pub(super) fn record(
+pub(super) fn read_record(
     db: &Connection,
     row: &Row<'_>,
     session: &SessionId,

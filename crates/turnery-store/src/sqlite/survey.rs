@@ -417,7 +417,7 @@ fn read_whole(
     if surveyed.is_set_aside {
         return Ok((surveyed, None));
     }
-    let mut record = match stored_loop::record(db, row, id, &mut String::new()) {
+    let mut record = match stored_loop::read_record(db, row, id, &mut String::new()) {
         Ok(record) => record,
         Err(error) if error.is_damage() => {
             // A long text may be lost although the row is intact.

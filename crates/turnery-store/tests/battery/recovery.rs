@@ -4,7 +4,7 @@ use crate::{World, battery, samples::*};
 use std::sync::Arc;
 use turnery_engine::{
     CallId, Content, Disposition, EventKind, LoopRecord, LoopStatus, Message, MessageStop,
-    StreamDelta, ToolEnvelope,
+    ModelDelta, ToolEnvelope,
 };
 use turnery_store::{Lane, Owner, StoreError};
 
@@ -59,7 +59,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     let all = events("s1", 2, "And then?");
     let delta = EventKind::Delta {
         message_id: "m".into(),
-        delta: StreamDelta::Text {
+        delta: ModelDelta::Text {
             block: 0,
             text: "All".into(),
         },

@@ -6,7 +6,7 @@ use crate::{
     samples::*,
 };
 use turnery_engine::{
-    CallId, ContinuationKind, EventKind, LoopRecord, StreamDelta, TurnTrigger, Verdict,
+    CallId, ContinuationKind, EventKind, LoopRecord, ModelDelta, TurnTrigger, Verdict,
 };
 use turnery_store::{ReplayPage, StoreError};
 
@@ -69,7 +69,7 @@ pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) 
 /// Transient events are in the record, but not in the replay.
 async fn transient_events_are_not_replayed(world: &World) {
     let call_id = CallId::from("c1");
-    let delta = StreamDelta::Text {
+    let delta = ModelDelta::Text {
         block: 0,
         text: "Hm".into(),
     };

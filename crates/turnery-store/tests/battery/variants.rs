@@ -5,8 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
     Artifact, AudioData, CallDetail, CallId, Content, Disposition, EventKind, ImageData, LimitKind,
-    LlmMessage, LoopRecord, Message, MessageStop, ModelErrorKind, Outcome, PlanEntry, PlanPriority,
-    PlanStatus, ProviderFailure, ReachedLimit, StreamDelta, ToolEnvelope, ToolErrorKind, TurnId,
+    LlmMessage, LoopRecord, Message, MessageStop, ModelDelta, ModelErrorKind, Outcome, PlanEntry,
+    PlanPriority, PlanStatus, ProviderFailure, ReachedLimit, ToolEnvelope, ToolErrorKind, TurnId,
     TurnStop, Usage, Verdict,
 };
 
@@ -132,7 +132,7 @@ fn kinds() -> Vec<EventKind> {
         },
         EventKind::Delta {
             message_id: "m".into(),
-            delta: StreamDelta::Thinking {
+            delta: ModelDelta::Thinking {
                 block: 1,
                 text: "hm".into(),
             },

@@ -46,7 +46,8 @@ mod linux {
     }
 
     impl FileWatch {
-        /// Creates a watch without a target. Returns `None` if the kernel allows no more watches.
+        /// Creates a watch for a file with the name of `file`; nothing is watched before [`Self::follow`].
+        /// Returns `None` if the kernel allows no more inotify instances, or the path has no file name.
         pub(crate) fn new(file: &Path) -> Option<Self> {
             Some(Self {
                 events: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?,

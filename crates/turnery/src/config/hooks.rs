@@ -4,7 +4,7 @@ use super::{
     providers::resolve_program,
     reader::Document,
     suggestion::alternatives,
-    values::{FromText, parse_named, word},
+    values::{FromText, deserialize_text, parse_named},
 };
 use schemars::JsonSchema;
 use serde::{
@@ -95,7 +95,7 @@ impl FromText for HookPoint {
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookEntry {
     /// When the command runs.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) on: HookPoint,
     /// A program and its arguments, or a command line for sh. It runs in the session's folder.
     // `sh -c` and the line if a command line is written.

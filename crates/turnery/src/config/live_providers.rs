@@ -205,7 +205,8 @@ impl LiveProviders {
         }
     }
 
-    /// Returns the providers without stored keys.
+    /// Returns the providers of the environment and the configuration; keys that `turnery login` has stored
+    /// are not filled in.
     pub(crate) fn configured(&self) -> &[ProviderConfig] {
         &self.key_reader.configured
     }

@@ -40,7 +40,7 @@ struct PriceEntry {
 }
 
 impl ModelEntry {
-    /// Returns true if a price lacks what cannot be guessed.
+    /// Returns true if there is a price that lacks `input` or `output`.
     pub(super) fn is_price_incomplete(&self) -> bool {
         let price = self.price.as_ref();
         price.is_some_and(|price| price.to_price().is_none())

@@ -2,7 +2,7 @@
 
 use super::{
     reader::Document,
-    values::{FromText, parse_named, word},
+    values::{FromText, deserialize_text, parse_named},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use turnery_models::Api;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderEntry {
     /// API that the provider speaks.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) api: Option<ApiName>,
     /// Address of the provider, for example `http://localhost:11434/v1`. No credentials in it.
     // Without a trailing slash once the file is read.
@@ -71,7 +71,7 @@ impl ProviderEntry {
             );
         }
         if let Some(url) = &mut self.base_url {
-            match base_url(url) {
+            match normalize_base_url(url) {
                 Ok(checked) => *url = checked,
                 Err(error) => document.report(&["providers", name, "base_url"], &error),
             }
@@ -82,8 +82,9 @@ impl ProviderEntry {
     }
 }
 
-/// Checks a base URL. It must contain no credentials, since it is stored with every prompt and shown.
-fn base_url(url: &str) -> Result<String, String> {
+/// Checks a base URL, and returns it without trailing slashes. It must contain no credentials, since it is
+/// stored with every prompt and shown.
+fn normalize_base_url(url: &str) -> Result<String, String> {
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"))
@@ -107,14 +108,20 @@ mod tests {
 
     #[test]
     fn base_url_with_credentials_or_query_is_rejected() {
-        assert_eq!(base_url("https://h/v1/"), Ok("https://h/v1".to_owned()));
         assert_eq!(
-            base_url("h:80"),
+            normalize_base_url("https://h/v1/"),
+            Ok("https://h/v1".to_owned())
+        );
+        assert_eq!(
+            normalize_base_url("h:80"),
             Err("must begin with https:// or http://".to_owned())
         );
-        assert_eq!(base_url("http:///x"), Err("names no host".to_owned()));
         assert_eq!(
-            base_url("http://h/?key=1"),
+            normalize_base_url("http:///x"),
+            Err("names no host".to_owned())
+        );
+        assert_eq!(
+            normalize_base_url("http://h/?key=1"),
             Err("must end with the path: no ? and no #".to_owned())
         );
     }

@@ -10,7 +10,7 @@ use std::{
 };
 use turnery_models::{Api, ModelName, ProviderConfig};
 
-/// Longest key that is accepted. Unit: bytes.
+/// Longest key that is read; the rest of a longer file is ignored. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// Returns the `known` providers, changed and complemented by `entries` of `file`.

@@ -7,7 +7,9 @@ use super::{
     HookEntry, McpEntry, ProviderEntry,
     environment::EnvLookup,
     models::ModelEntry,
-    values::{Money, count, mode, model, percent, thinking, word, words},
+    values::{
+        Money, deserialize_text, deserialize_texts, mode, model, parse_positive, percent, thinking,
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,18 +30,18 @@ use turnery_tools::{Mode, Rule, SandboxMode};
 #[schemars(title = "turnery config.toml")]
 pub(crate) struct Config {
     /// Model of new sessions, for example `anthropic/claude-sonnet-4-5` or `offline`.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     #[schemars(with = "Option<String>")]
     pub(crate) model: Option<ModelName>,
     /// Mode of new sessions: how freely the agent acts.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) mode: Option<Mode>,
     /// How much the model thinks before it responds.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) thinking: Option<Thinking>,
     /// How far the operating system confines commands; default: `workspace`, where that is possible. If set, it also
     /// applies where an editor lends terminals. A project may only narrow it.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) sandbox: Option<SandboxMode>,
     /// Whether confined commands may use the network; default: false. Not in a project.
     pub(crate) sandbox_network: Option<bool>,
@@ -47,11 +49,11 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) pass_env: Vec<String>,
     /// What is allowed without asking, for example `shell(cargo test:*)` or `edit(src/**)`.
-    #[serde(default, deserialize_with = "words")]
+    #[serde(default, deserialize_with = "deserialize_texts")]
     #[schemars(with = "Vec<String>")]
     pub(crate) allow: Vec<Rule>,
     /// What is never allowed. Takes precedence over `allow`.
-    #[serde(default, deserialize_with = "words")]
+    #[serde(default, deserialize_with = "deserialize_texts")]
     #[schemars(with = "Vec<String>")]
     pub(crate) deny: Vec<Rule>,
     /// Summarise older messages once the model's context is this full, in percent; default: 85, 0 never does.
@@ -205,7 +207,7 @@ impl Config {
             mode: read(lookup, "TURNERY_MODE", mode)?,
             thinking: read(lookup, "TURNERY_THINKING", thinking)?,
             limits: LimitConfig {
-                turns: read(lookup, "TURNERY_MAX_TURNS", count)?,
+                turns: read(lookup, "TURNERY_MAX_TURNS", parse_positive)?,
                 ..LimitConfig::default()
             },
             ..Self::default()

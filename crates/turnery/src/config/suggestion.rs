@@ -1,6 +1,6 @@
 //! Suggests the valid word that was most likely meant.
 
-/// Returns a text that suggests the nearest valid word, or lists all of them if none is near.
+/// Returns a text that lists all valid words; if one is near, it comes first, in quotes.
 pub(crate) fn alternatives(wrong: &str, all: &[&str]) -> String {
     match nearest(wrong, all) {
         Some(near) => {

@@ -19,7 +19,7 @@ impl<T: FromText> FromText for Option<T> {
     }
 }
 
-macro_rules! words {
+macro_rules! impl_from_text {
     ($($value:ty: $parse:path,)*) => {$(
         impl FromText for $value {
             fn parse(text: &str) -> Result<Self, String> {
@@ -29,7 +29,7 @@ macro_rules! words {
     )*};
 }
 
-words! {
+impl_from_text! {
     Mode: mode,
     ModelName: model,
     Rule: parse_rule,
@@ -48,12 +48,14 @@ impl<'de, T: FromText> Deserialize<'de> for ParsedText<T> {
 }
 
 /// Reads a text with [`FromText::parse`].
-pub(super) fn word<'de, D: Deserializer<'de>, T: FromText>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: FromText>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(ParsedText::deserialize(deserializer)?.0)
 }
 
 /// Reads a list of texts with [`FromText::parse`].
-pub(super) fn words<'de, D: Deserializer<'de>, T: FromText>(
+pub(super) fn deserialize_texts<'de, D: Deserializer<'de>, T: FromText>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let all = Vec::<ParsedText<T>>::deserialize(deserializer)?;
@@ -150,7 +152,7 @@ pub(crate) fn model(text: &str) -> Result<ModelName, String> {
 }
 
 /// Parses a number of at least one, into one of the types that cannot be zero.
-pub(crate) fn count<N: FromStr>(text: &str) -> Result<N, String> {
+pub(crate) fn parse_positive<N: FromStr>(text: &str) -> Result<N, String> {
     let number = text.parse();
     number.map_err(|_| format!("{text:?} is no whole number from 1 on"))
 }

@@ -4,7 +4,7 @@ use turnery_acp::stop_reason_name;
 use turnery_agent::PromptResult;
 use turnery_engine::EndKind;
 
-/// Any other error.
+/// Exit code for an error without an exit code of its own.
 pub(crate) const ERROR: u8 = EndKind::Error.exit_code();
 /// Usage error.
 pub(crate) const USAGE: u8 = 2;
@@ -84,7 +84,8 @@ mod tests {
         TurnStop::ProviderError(ProviderFailure::Failed { kind, message })
     }
 
-    /// Row of the table of outcomes, outcome; then the name, the exit code and the message.
+    /// Returns for each outcome: its row in the table of outcomes, the outcome, the stop reason, the exit
+    /// code and the message.
     #[rustfmt::skip]
     fn outcome_rows() -> Vec<OutcomeRow> {
         use Outcome::{Finished, Stopped};

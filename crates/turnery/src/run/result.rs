@@ -17,7 +17,7 @@ pub(super) struct RunResult {
     /// Always `result`.
     #[cfg_attr(test, schemars(extend("const" = "result")))]
     r#type: &'static str,
-    /// For `--session`; absent when no session was opened.
+    /// Id for `--session`; absent when the run failed without the result of a prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<SessionId>,
     /// The loops that ran, in order.
@@ -45,7 +45,7 @@ pub(super) struct RunResult {
     /// `provider/model`, or `offline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// With `--try`, what became of each model's.
+    /// Result of each model's candidate, with `--try`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateReport>,
     /// From the start of the process.
@@ -58,7 +58,8 @@ pub(super) struct RunResult {
 }
 
 impl RunResult {
-    /// Returns the result of a run that failed before its prompt.
+    /// Returns the result of a run that failed without the result of a prompt, for example because the prompt
+    /// could not be stored.
     pub(super) fn from_error(error: &anyhow::Error) -> Self {
         Self {
             r#type: "result",

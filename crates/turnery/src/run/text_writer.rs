@@ -15,7 +15,8 @@ pub(crate) struct TextWriter {
 }
 
 impl TextWriter {
-    /// Creates a writer. Control characters are removed for a terminal; a file or pipe gets the text unchanged.
+    /// Creates a writer. For a terminal, control characters are replaced with U+FFFD; a file or pipe gets the
+    /// text unchanged.
     pub(crate) fn new(is_terminal: bool) -> Self {
         Self {
             is_terminal,

@@ -4,7 +4,8 @@ use crate::{config, logs};
 use clap::{Args as Group, ValueEnum};
 use serde::Serialize;
 use turnery_agent::{
-    CANDIDATES, PromptHandle, PromptOptions, PromptResult, SelectionStrategy, Session, StartError,
+    MAX_CANDIDATES, PromptHandle, PromptOptions, PromptResult, SelectionStrategy, Session,
+    StartError,
 };
 use turnery_engine::{Content, LoopRecord, Outcome, Usage};
 use turnery_models::ModelName;
@@ -81,7 +82,7 @@ impl TryArgs {
     /// Checks the number of models before a session is created.
     pub(super) fn check_count(&self) -> Result<(), StartError> {
         match self.models.len() {
-            count if count > CANDIDATES => Err(StartError::Candidates(count)),
+            count if count > MAX_CANDIDATES => Err(StartError::Candidates(count)),
             _ => Ok(()),
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn write_loop_table(
     Ok(())
 }
 
-/// Returns the loops that the next prompt follows.
+/// Returns the ids of the loops that the model sees: the loop at `tip` and those that it follows.
 pub(super) fn visible_loops(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> HashSet<LoopId> {
     let chain = loop_chain(loops, tip);
     chain.iter().map(|it| it.loop_id.clone()).collect()

@@ -11,28 +11,30 @@ const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
 
 /// Snapshot of the runtime's progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LifeSign {
+pub(super) struct HeartbeatReading {
     /// Number of heartbeats so far.
     pub(super) count: u64,
     /// Total time that the runtime was runnable without a processor.
     pub(super) waited_for_processor: Duration,
 }
 
-/// Time since the runtime's last heartbeat.
+/// Detects a stuck runtime by the time since its last heartbeat. Counted in steps of the watchdog thread, so
+/// a suspended machine counts nothing. Time in which the agent's threads only waited for a processor does not
+/// count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine they are slow, not stuck.
 ///
 /// Counted in steps of the watchdog thread, so a suspended machine counts nothing. Time in which the main
 /// thread only waited for a processor does not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine it
 /// is slow, not stuck.
 #[derive(Debug)]
-pub(super) struct LifeSigns {
-    last: LifeSign,
+pub(super) struct StallDetector {
+    last: HeartbeatReading,
     counted: Duration,
-    urgency: Urgency,
+    urgency: ShutdownReason,
 }
 
 /// Reason for the shutdown, which determines its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Urgency {
+pub(super) enum ShutdownReason {
     /// The input has ended, and accepted prompts are to be finished: a runtime that works is not late before
     /// [`LIMIT_WITHOUT_PROCESSOR`].
     Drain,
@@ -42,9 +44,9 @@ pub(super) enum Urgency {
     Signal,
 }
 
-impl LifeSigns {
+impl StallDetector {
     /// Starts counting at `sign`.
-    pub(super) fn new(sign: LifeSign, urgency: Urgency) -> Self {
+    pub(super) fn new(sign: HeartbeatReading, urgency: ShutdownReason) -> Self {
         Self {
             last: sign,
             counted: Duration::ZERO,
@@ -54,15 +56,15 @@ impl LifeSigns {
 
     /// Switches to the limit for signals.
     pub(super) fn escalate(&mut self) {
-        self.urgency = Urgency::Signal;
+        self.urgency = ShutdownReason::Signal;
     }
 
     /// Counts one step; returns true if the runtime is stuck.
-    pub(super) fn record_step(&mut self, step: Duration, sign: LifeSign) -> bool {
+    pub(super) fn record_step(&mut self, step: Duration, sign: HeartbeatReading) -> bool {
         let has_time = match self.urgency {
-            Urgency::Drain => true,
-            Urgency::EndOfInput => sign.count == 0,
-            Urgency::Signal => false,
+            ShutdownReason::Drain => true,
+            ShutdownReason::EndOfInput => sign.count == 0,
+            ShutdownReason::Signal => false,
         };
         if sign.count != self.last.count {
             *self = Self::new(sign, self.urgency);
@@ -82,15 +84,18 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(50);
 
-    fn sign(count: u64, waited: Duration) -> LifeSign {
-        LifeSign {
+    fn sign(count: u64, waited: Duration) -> HeartbeatReading {
+        HeartbeatReading {
             count,
             waited_for_processor: waited,
         }
     }
 
     /// Returns the time until the runtime counts as stuck, or `None` if it never does.
-    fn stuck_after(signs: &mut LifeSigns, sign: impl Fn(u32) -> LifeSign) -> Option<Duration> {
+    fn stuck_after(
+        signs: &mut StallDetector,
+        sign: impl Fn(u32) -> HeartbeatReading,
+    ) -> Option<Duration> {
         (1..1000)
             .find(|step| signs.record_step(STEP, sign(*step)))
             .map(|steps| STEP * steps)
@@ -100,14 +105,14 @@ mod tests {
     #[test]
     fn silent_main_thread_is_stuck_at_the_limit() {
         let still = sign(7, Duration::ZERO);
-        let mut signs = LifeSigns::new(still, Urgency::EndOfInput);
+        let mut signs = StallDetector::new(still, ShutdownReason::EndOfInput);
         let limit = Duration::from_millis(1500);
         assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));
     }
 
     #[test]
     fn sign_of_life_begins_the_count_again() {
-        let mut signs = LifeSigns::new(sign(0, Duration::ZERO), Urgency::Signal);
+        let mut signs = StallDetector::new(sign(0, Duration::ZERO), ShutdownReason::Signal);
         let slow = |step: u32| sign(u64::from(step / 29), Duration::ZERO);
         assert_eq!(stuck_after(&mut signs, slow), None);
     }
@@ -116,17 +121,23 @@ mod tests {
     fn input_that_ended_before_the_start_waits_longer() {
         let unborn = sign(0, Duration::ZERO);
         let limit = |urgency| {
-            let mut signs = LifeSigns::new(unborn, urgency);
+            let mut signs = StallDetector::new(unborn, urgency);
             stuck_after(&mut signs, |_| unborn)
         };
-        assert_eq!(limit(Urgency::EndOfInput), Some(Duration::from_secs(10)));
-        assert_eq!(limit(Urgency::Signal), Some(Duration::from_millis(1500)));
+        assert_eq!(
+            limit(ShutdownReason::EndOfInput),
+            Some(Duration::from_secs(10))
+        );
+        assert_eq!(
+            limit(ShutdownReason::Signal),
+            Some(Duration::from_millis(1500))
+        );
     }
 
     // proves: TR-7
     #[test]
     fn waiting_for_a_processor_is_excused_for_a_while() {
-        let mut signs = LifeSigns::new(sign(7, Duration::ZERO), Urgency::Signal);
+        let mut signs = StallDetector::new(sign(7, Duration::ZERO), ShutdownReason::Signal);
         let starved = |step: u32| sign(7, STEP * step);
         let limit = Duration::from_secs(10);
         assert_eq!(stuck_after(&mut signs, starved), Some(limit));
@@ -136,12 +147,12 @@ mod tests {
     #[test]
     fn drain_has_time_until_a_signal_comes() {
         let still = sign(7, Duration::ZERO);
-        let mut signs = LifeSigns::new(still, Urgency::Drain);
+        let mut signs = StallDetector::new(still, ShutdownReason::Drain);
         assert_eq!(
             stuck_after(&mut signs, |_| still),
             Some(Duration::from_secs(10))
         );
-        let mut signs = LifeSigns::new(still, Urgency::Drain);
+        let mut signs = StallDetector::new(still, ShutdownReason::Drain);
         assert!(!signs.record_step(STEP, still));
         signs.escalate();
         let limit = Duration::from_millis(1500) - STEP;

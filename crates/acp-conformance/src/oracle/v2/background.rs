@@ -59,7 +59,8 @@ impl BackgroundWork {
     ) {
         let Some(items) = background.as_array() else {
             if self.listed.is_some() {
-                recorder.broken("V2-9", "background work was told of before, and is not now");
+                recorder
+                    .record_violation("V2-9", "background work was told of before, and is not now");
             }
             return;
         };
@@ -75,16 +76,16 @@ impl BackgroundWork {
             .iter()
             .find(|item| !items.contains(item) && !item.may_disappear(session_items));
         if let Some(item) = unknown {
-            recorder.broken("V2-9", format!("{item:?} was not announced"));
+            recorder.record_violation("V2-9", format!("{item:?} was not announced"));
         } else if let Some((_, item)) = again {
-            recorder.broken("V2-9", format!("{item:?} is listed twice"));
+            recorder.record_violation("V2-9", format!("{item:?} is listed twice"));
         } else if let Some(item) = gone {
-            recorder.broken(
+            recorder.record_violation(
                 "V2-9",
                 format!("{item:?} is gone, but its end was not reported"),
             );
         } else {
-            recorder.seen("V2-9");
+            recorder.record_observed("V2-9");
         }
         self.listed = Some(items);
     }

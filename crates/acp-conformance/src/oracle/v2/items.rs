@@ -1,5 +1,5 @@
-//! Tracks calls and terminals of a version 2 session (V2-12, V2-13, V2-14; their state also serves V2-9 and
-//! V2-19).
+//! Tracks calls and terminals of a version 2 session (V2-12, V2-13, V2-14, V2-20; their state also serves
+//! V2-9 and V2-19).
 
 use super::super::{messages::SessionUpdate, recorder::RuleRecorder, tool_calls::is_absolute};
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl SessionItems {
             "tool_call_update" => self.on_call_update(body, is_replay, recorder),
             "tool_call_content_chunk" => {
                 let id = str_member(body, "toolCallId");
-                recorder.holds("V2-12", self.calls.contains_key(id), || {
+                recorder.record_check("V2-12", self.calls.contains_key(id), || {
                     format!("there is no call {id:?}")
                 });
                 check_changes(&body["content"], recorder);
@@ -74,7 +74,7 @@ impl SessionItems {
             "terminal_update" => self.on_terminal_update(body, recorder),
             "terminal_output_chunk" => {
                 let id = str_member(body, "terminalId");
-                recorder.holds("V2-13", self.terminals.contains_key(id), || {
+                recorder.record_check("V2-13", self.terminals.contains_key(id), || {
                     format!("there is no terminal {id:?}")
                 });
                 check_base64(&body["data"], recorder);
@@ -98,12 +98,12 @@ impl SessionItems {
             match status {
                 "completed" | "failed" | "cancelled" => call.is_over = true,
                 "pending" | "in_progress" | "paused" => {
-                    recorder.holds("V2-12", !call.is_over || is_replay, || {
+                    recorder.record_check("V2-12", !call.is_over || is_replay, || {
                         format!("the call was over, and is {status}")
                     });
                     call.is_over = false;
                 }
-                _ => recorder.holds("V2-20", status.starts_with('_'), || {
+                _ => recorder.record_check("V2-20", status.starts_with('_'), || {
                     format!("no status is called {status:?}")
                 }),
             }
@@ -151,7 +151,7 @@ fn check_changes(content: &Value, recorder: &mut RuleRecorder) {
 
 fn check_path(rule: &'static str, path: &Value, recorder: &mut RuleRecorder) {
     if let Some(path) = path.as_str() {
-        recorder.holds(rule, is_absolute(path), || {
+        recorder.record_check(rule, is_absolute(path), || {
             format!("{path:?} is not absolute")
         });
     }
@@ -159,7 +159,7 @@ fn check_path(rule: &'static str, path: &Value, recorder: &mut RuleRecorder) {
 
 fn check_base64(data: &Value, recorder: &mut RuleRecorder) {
     if let Some(data) = data.as_str() {
-        recorder.holds("V2-13", is_base64(data), || {
+        recorder.record_check("V2-13", is_base64(data), || {
             format!("{} is no base64", crate::pattern::short_json(&data.into()))
         });
     }

@@ -106,7 +106,7 @@ impl SessionLifecycle {
     /// Checks that a message does not name a closed session.
     pub(super) fn check_not_closed(&mut self, recorder: &mut RuleRecorder) {
         if self.is_closed && self.pending_resumes.is_empty() {
-            recorder.broken("V2-16", "the session was closed");
+            recorder.record_violation("V2-16", "the session was closed");
         }
     }
 
@@ -117,7 +117,7 @@ impl SessionLifecycle {
             Some("requires_action") => SessionState::RequiresAction,
             _ => SessionState::Unknown,
         };
-        recorder.seen("V2-8");
+        recorder.record_observed("V2-8");
         for resume in &mut self.pending_resumes {
             resume.has_reported_state = true;
         }
@@ -142,7 +142,7 @@ impl SessionLifecycle {
             let is_due = is_due(silent);
             if is_due {
                 let why = format!("the message {:?} was never echoed", silent.message_id);
-                recorder.broken("V2-6", why);
+                recorder.record_violation("V2-6", why);
             }
             !is_due
         });
@@ -155,7 +155,7 @@ impl SessionLifecycle {
         let silent = self.missing_echoes.len();
         self.missing_echoes.retain(|silent| silent.message_id != id);
         if self.missing_echoes.len() < silent {
-            recorder.seen("V2-6");
+            recorder.record_observed("V2-6");
         }
         let count = self.echoes.len();
         self.echoes.entry(id.to_owned()).or_insert(count);
@@ -179,7 +179,7 @@ impl SessionLifecycle {
             | SessionState::RequiresAction
             | SessionState::Unknown => return,
         };
-        recorder.broken("V2-8", why);
+        recorder.record_violation("V2-8", why);
         // Report only once.
         self.state = SessionState::Unknown;
         self.is_prompted = false;
@@ -193,7 +193,7 @@ impl SessionLifecycle {
                 // The current state follows the replay.
                 resume.has_reported_state &= !is_idle;
             } else if !resume.has_reported_state && !resume.was_busy {
-                recorder.broken("V2-10", "nothing was to be replayed");
+                recorder.record_violation("V2-10", "nothing was to be replayed");
                 resume.was_busy = true;
             }
         }
@@ -218,11 +218,11 @@ impl SessionLifecycle {
         let echo_count = self.echoes.get(message);
         let is_new = self.named_messages.insert(message.to_owned())
             && echo_count.is_none_or(|echo_count| *echo_count >= prompt.echoes_before);
-        recorder.holds("V2-11", is_new, || {
+        recorder.record_check("V2-11", is_new, || {
             format!("{message:?} is the id of an earlier message of the user")
         });
         if echo_count.is_some() {
-            recorder.seen("V2-6");
+            recorder.record_observed("V2-6");
         } else if !self.is_closed {
             let ends = if prompt.is_only_work { 1 } else { 2 };
             let message = message.to_owned();
@@ -249,7 +249,7 @@ impl SessionLifecycle {
         let resume = self.pending_resumes.remove(index);
         if is_granted {
             self.is_closed = false;
-            recorder.holds("V2-10", resume.has_reported_state, || {
+            recorder.record_check("V2-10", resume.has_reported_state, || {
                 "its state was not reported after the replay and before the response".to_owned()
             });
         }
@@ -260,7 +260,7 @@ impl SessionLifecycle {
             self.state,
             SessionState::Running | SessionState::RequiresAction
         );
-        recorder.holds("V2-16", is_over, || {
+        recorder.record_check("V2-16", is_over, || {
             "the end of the work was not reported".to_owned()
         });
         self.report_missing_echoes(recorder, |_| true);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// Checks the options and commands in a result or update.
 pub(super) fn check(holder: &Value, recorder: &mut RuleRecorder) {
     if let Some(options) = holder["configOptions"].as_array() {
-        recorder.holds("V2-21", is_unique(options, "configId"), || {
+        recorder.record_check("V2-21", is_unique(options, "configId"), || {
             "two options have one id".to_owned()
         });
         for option in options.iter().filter(|option| option["type"] == "select") {
@@ -15,13 +15,13 @@ pub(super) fn check(holder: &Value, recorder: &mut RuleRecorder) {
         }
     }
     if let Some(commands) = holder["availableCommands"].as_array() {
-        recorder.holds("V2-21", is_unique(commands, "name"), || {
+        recorder.record_check("V2-21", is_unique(commands, "name"), || {
             "two commands have one name".to_owned()
         });
         let commands = commands.iter().filter(|item| item["type"] == "command");
         for name in commands.filter_map(|command| command["name"].as_str()) {
             let is_right = !name.starts_with('/') && !name.contains(char::is_whitespace);
-            recorder.holds("V2-21", is_right, || {
+            recorder.record_check("V2-21", is_right, || {
                 format!("the name of a command has no slash and no blank: {name:?}")
             });
         }
@@ -43,10 +43,10 @@ fn check_option(option: &Value, recorder: &mut RuleRecorder) {
         .iter()
         .enumerate()
         .all(|(index, value)| !values[..index].contains(value));
-    recorder.holds("V2-21", is_unique, || {
+    recorder.record_check("V2-21", is_unique, || {
         format!("two values of {id} are the same")
     });
-    recorder.holds("V2-21", values.contains(&current), || {
+    recorder.record_check("V2-21", values.contains(&current), || {
         format!("{current} is none of the values of {id}")
     });
 }
@@ -55,7 +55,7 @@ fn check_option(option: &Value, recorder: &mut RuleRecorder) {
 pub(super) fn check_permission(params: &Value, recorder: &mut RuleRecorder) {
     let options = params["options"].as_array();
     let is_right = options.is_some_and(|options| is_unique(options, "optionId"));
-    recorder.holds("V2-21", is_right, || "two answers have one id".to_owned());
+    recorder.record_check("V2-21", is_right, || "two answers have one id".to_owned());
 }
 
 fn is_unique(items: &[Value], key: &str) -> bool {

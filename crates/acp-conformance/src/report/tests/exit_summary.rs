@@ -96,7 +96,7 @@ fn last_line_explains_the_exit_code() {
 #[test]
 fn faulty_case_is_reported_beside_the_rest() {
     let outcome = CaseOutcome {
-        fault: Some("line 3: no <such> step".to_owned()),
+        error: Some("line 3: no <such> step".to_owned()),
         ..outcome_with_checks(vec![])
     };
     let report = report_of_case(&rule_table(&[("A-1", "MUST")]), outcome, &[], false);

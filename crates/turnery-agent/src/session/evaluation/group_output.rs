@@ -4,7 +4,7 @@ use super::super::{command::SessionCommand, prompt_guard::PromptGuard, task::Ses
 use crate::client::OutboxItem;
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 use tokio::time::{Sleep, sleep};
-use turnery_engine::{Content, Event, EventKind, LoopRecord, Message, StreamDelta};
+use turnery_engine::{Content, Event, EventKind, LoopRecord, Message, ModelDelta};
 use turnery_tools::grace;
 
 /// Time limit for a client that does not read: none, or a short one after a cancel. Everything is stored by
@@ -126,11 +126,11 @@ fn message_fragments(event: &Event, next: u64) -> Vec<Event> {
     };
     let fragments = content.iter().zip(0..).filter_map(|(content, block)| {
         Some(match content {
-            Content::Text { text } if !text.is_empty() => StreamDelta::Text {
+            Content::Text { text } if !text.is_empty() => ModelDelta::Text {
                 block,
                 text: text.clone(),
             },
-            Content::Thinking { text, .. } if !text.is_empty() => StreamDelta::Thinking {
+            Content::Thinking { text, .. } if !text.is_empty() => ModelDelta::Thinking {
                 block,
                 text: text.clone(),
             },
@@ -142,7 +142,7 @@ fn message_fragments(event: &Event, next: u64) -> Vec<Event> {
             | Content::Opaque { .. } => return None,
         })
     });
-    let fragments: Vec<StreamDelta> = fragments.collect();
+    let fragments: Vec<ModelDelta> = fragments.collect();
     let Some(first) = event
         .seq
         .checked_sub(fragments.len() as u64)

@@ -163,7 +163,7 @@ impl LoopRun<'_> {
 
     /// Queues an effect, to be carried out once the client has taken the events before it. Stopping and
     /// committing never wait for a slow client (LASH-85).
-    pub(super) fn carry_out(&mut self, effect: Effect) {
+    pub(super) fn dispatch_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Emit(event) | Effect::Publish(event) => {
                 self.queue.push(QueuedEffect::ShowEvent(event));

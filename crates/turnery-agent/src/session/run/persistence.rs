@@ -14,6 +14,8 @@ use turnery_engine::{
 use turnery_store::{Commit, StoreError};
 
 impl LoopRun<'_> {
+    /// Adds an event to the record; a complete message or a compaction block is also applied to the session's
+    /// history.
     pub(super) fn record_event(&mut self, event: &Event) {
         self.recorder.fold(event);
         if let EventKind::MessageEnd { message } = &event.kind {
