@@ -21,7 +21,9 @@ pub(crate) use approved_state::{ApprovedStates, FileState};
 pub use local_files::LocalFiles;
 #[cfg(test)]
 pub(crate) use resolve::make_path_too_long_to_look_up;
-pub(crate) use resolve::{canonicalize, follow, may_lead_into, normalise_lexically};
+pub(crate) use resolve::{
+    canonicalize, follow, may_lead_into, names_through_links, normalise_lexically,
+};
 pub use terminals::{TerminalCommandOutput, TerminalError, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
@@ -223,12 +225,11 @@ impl Workspace {
     /// Returns the resolved name of a file and, if it was called by another name, that name and every one
     /// between the two. Rules may apply to any of them.
     pub(crate) fn path_aliases(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
-        let mut name = self.absolute(called);
         let mut names = vec![resolved];
-        while !names.contains(&name) {
-            names.push(name.clone());
-            if let Some(next) = resolve::resolve_first_link(&name) {
-                name = next;
+        let on_the_way = names_through_links(&self.cwd.join(&called));
+        for name in [self.absolute(called)].into_iter().chain(on_the_way) {
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
         names

@@ -116,7 +116,7 @@ pub(super) fn contains_own_path(folder: &Path, own: &[PathBuf]) -> bool {
         || folder.join(".turnery").symlink_metadata().is_ok()
 }
 
-fn fold_path(path: &Path) -> PathBuf {
+pub(super) fn fold_path(path: &Path) -> PathBuf {
     PathBuf::from(fold_case(&path.to_string_lossy()))
 }
 
@@ -301,7 +301,7 @@ impl Deref for GuardedPaths {
 fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = paths
         .iter()
-        .filter_map(|path| user_settings::resolve_links(path))
+        .flat_map(|path| user_settings::resolve_links(path))
         .collect();
     for path in &paths {
         user_settings::collect_link_targets(path.clone(), &mut all);

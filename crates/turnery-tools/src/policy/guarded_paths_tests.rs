@@ -257,9 +257,14 @@ fn own_files_behind_links_are_asked_about() {
         let auto = policy(Mode::Auto).with_guarded_paths(GuardedPaths::new(vec![own]));
         assert_eq!(bench.judge_edit(&auto, "dot/turnery.toml"), ASK);
     }
+    // A link in the session's folder on the way to a file elsewhere.
+    fs::create_dir(root.join("sub")).unwrap();
+    symlink("/elsewhere/keys", root.join("sub/keys")).unwrap();
+    symlink(root.join("sub/keys"), home.path().join("keys")).unwrap();
     let own = GuardedPaths::new(vec![home.path().to_owned()]);
     let auto = policy(Mode::Auto).with_guarded_paths(own);
     assert_eq!(bench.judge_edit(&auto, "cmds/new.md"), ASK);
+    assert_eq!(bench.judge_shell(&auto, "mv sub other"), ASK);
     assert_eq!(bench.judge_edit(&auto, "notes"), Judgement::Allow);
     let hidden = ".claude/worktrees/.turnery/config.toml";
     assert_eq!(bench.judge_edit(&auto, hidden), ASK);

@@ -15,8 +15,8 @@ const HOME_PREFIXES: &[&str] = &["~/", "$HOME/", "${HOME}/"];
 
 /// Returns the files in `roots` that the words of command lines name by a path that is absolute or begins at the home
 /// folder: as a word, in the value of an option, or inside a shell line with its quotes and escapes. `roots` have their
-/// links resolved. A file is returned by its name, since a link may be replaced, and by where its links lead; it need not
-/// exist. Existing folders are left out.
+/// links resolved. A file is returned by its name, by where its links lead and by each name on the way, since a link may be
+/// replaced; it need not exist. Existing folders are left out.
 pub fn program_files<'a>(
     words: impl IntoIterator<Item = &'a str>,
     roots: &[PathBuf],
@@ -41,9 +41,9 @@ fn find_program_files<'a>(
             let expand = |text: String, begin: &&str| text.replace(begin, &format!("{home}/"));
             let text = HOME_PREFIXES.iter().fold(text.to_owned(), expand);
             for path in named_paths(&text).map(Path::new) {
-                let names = resolve_links(path).into_iter();
-                let names = names.chain([normalise_lexically(path)]);
-                files.extend(names.filter(is_here));
+                let mut names = resolve_links(path);
+                names.push(normalise_lexically(path));
+                files.extend(names.into_iter().filter(is_here));
             }
         }
     }
@@ -55,7 +55,7 @@ fn find_program_files<'a>(
 /// Returns all texts that may be an absolute path. One may begin at any slash, since a value may touch its option
 /// (`-f/x`).
 fn named_paths(text: &str) -> impl Iterator<Item = &str> {
-    let ends_path = |c: char| c.is_whitespace() || "'\"`$;&|()<>=:,{}".contains(c);
+    let ends_path = |c: char| !(c.is_alphanumeric() || "/._-+".contains(c));
     text.match_indices('/').flat_map(move |(start, _)| {
         let rest = text.get(start..).unwrap_or_default();
         let ends = rest.match_indices(ends_path).map(|(end, _)| end);
@@ -77,6 +77,11 @@ mod tests {
         fs::create_dir(&root).unwrap();
         symlink(root.join("later.sh"), home.join("link.sh")).unwrap();
         symlink("/usr/bin/python3", root.join("python")).unwrap();
+        // On the way to a file outside: a link to a folder above the project, and one to a link in it.
+        symlink(&home, home.join("up")).unwrap();
+        symlink(root.join("python"), home.join("hook")).unwrap();
+        fs::create_dir_all(home.join("far/away")).unwrap();
+        symlink("../far/away", root.join("lib")).unwrap();
         let (p, h) = (root.display(), home.display());
         for (word, file) in [
             (format!("{p}/h.sh"), Some("h.sh")),
@@ -90,6 +95,14 @@ mod tests {
             (format!("mkdir -p {p}/no; sh {p}/no/../h.sh"), Some("h.sh")),
             (format!("X={p}/lib:{p}/a.sh"), Some("a.sh")),
             (format!("{p}/python"), Some("python")),
+            (format!("{h}/up/project/python"), Some("python")),
+            (format!("{h}/hook"), Some("python")),
+            (format!("{p}/lib/h.sh"), Some("lib/h.sh")),
+            (format!("{p}/lib/../../project/python"), Some("python")),
+            (format!("file://{p}/h.mjs?v=1"), Some("h.mjs")),
+            (format!("file://{p}/h.mjs#a"), Some("h.mjs")),
+            (format!("[{p}/h.sh]"), Some("h.sh")),
+            (format!("{p}/@a/h.js"), Some("@a/h.js")),
             ("sh ~/project/h.sh".to_owned(), Some("h.sh")),
             ("sh \"$HOME\"/project/h.sh".to_owned(), Some("h.sh")),
             ("sh ${HOME}/x/../project/h.sh".to_owned(), Some("h.sh")),

@@ -1,8 +1,8 @@
 //! Finds the files that links in the user's home folder lead to, such as those of a dotfiles repository: shells, git and
 //! editors read them under another name, so their own names do not give them away.
 
-use super::guarded_paths::{fold_case, guarded_names};
-use crate::workspace::follow;
+use super::guarded_paths::{fold_case, fold_path, guarded_names};
+use crate::workspace::{follow, names_through_links};
 use std::{
     collections::HashMap,
     env,
@@ -24,7 +24,7 @@ const SHALLOW_FOLDERS: &[&str] = &[".cargo/registry", ".rustup/toolchains"];
 #[derive(Clone, Debug)]
 pub(super) struct UserSettings {
     home: PathBuf,
-    /// Resolved targets of links, found when first needed.
+    /// Targets of links, with case folded, found when first needed.
     targets: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
@@ -52,7 +52,8 @@ impl UserSettings {
     /// resolved.
     pub(super) fn lead_to(&self, path: &Path) -> bool {
         let targets = self.targets.get_or_init(|| self.find_targets());
-        targets.iter().any(|target| path.starts_with(target))
+        let folded = fold_path(path);
+        targets.iter().any(|target| folded.starts_with(target))
     }
 
     fn find_targets(&self) -> Vec<PathBuf> {
@@ -81,6 +82,9 @@ impl UserSettings {
                 collect_link_targets(path, &mut targets);
             }
         }
+        let mut targets: Vec<PathBuf> = targets.iter().map(|target| fold_path(target)).collect();
+        targets.sort();
+        targets.dedup();
         targets
     }
 }
@@ -137,9 +141,15 @@ pub(super) fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) 
     }
 }
 
-/// Returns the path with its links resolved, `None` if that is not possible. The file need not exist.
-pub(super) fn resolve_links(path: &Path) -> Option<PathBuf> {
-    follow(Path::new("/"), path.to_str()?).ok()
+/// Returns the path with its links resolved, if that is possible, and its names on the way there, since those links may
+/// be replaced. The file need not exist.
+pub(super) fn resolve_links(path: &Path) -> Vec<PathBuf> {
+    let mut names = names_through_links(path);
+    names.extend(
+        path.to_str()
+            .and_then(|path| follow(Path::new("/"), path).ok()),
+    );
+    names
 }
 
 #[cfg(test)]
@@ -153,6 +163,9 @@ mod tests {
         for (link, target, file, guarded) in [
             (".zshrc", "dotfiles/zshrc", "zshrc", true),
             (".zshrc", "dotfiles/zshrc", "notes", false),
+            // Also on a case-insensitive file system.
+            (".zshrc", "dotfiles/zshrc", "ZſHRC", true),
+            (".Vim/x", "../dotfiles/Plug", "plug/a.vim", true),
             (".bashrc", "dotfiles/missing", "missing", true),
             (".config/git", "../dotfiles", "new", true),
             (".ssh/config", "../dotfiles/ssh", "ssh", true),

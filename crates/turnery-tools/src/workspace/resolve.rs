@@ -4,7 +4,7 @@
 use super::PathError;
 use std::{
     collections::VecDeque,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs, io,
     path::{Component, Path, PathBuf},
 };
@@ -49,14 +49,23 @@ pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathError> {
     if path.contains('\0') {
         return Err(refused("has a NUL character in it"));
     }
-    walk_links(base, Path::new(path), false).map_err(|error| refused(error.reason()))
+    walk_links(base, Path::new(path), false, &mut Vec::new())
+        .map_err(|error| refused(error.reason()))
+}
+
+/// Returns the names of a file on the way to it, one for each link that `path` leads through: the place of the link and
+/// what follows it. Whoever replaces one of the links replaces the file. `path` is absolute.
+pub(crate) fn names_through_links(path: &Path) -> Vec<PathBuf> {
+    let mut names = Vec::new();
+    let _ = walk_links(Path::new("/"), path, false, &mut names);
+    names
 }
 
 /// Returns the path of an existing file with its links resolved, as [`Path::canonicalize`] does, except that a path that
 /// leads through a link of a process in `/proc` (`/proc/self/cwd`) is an error of another kind than `NotFound`: turnery
 /// and the program that opens the path would find different files. `path` is absolute.
 pub(crate) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
-    match walk_links(Path::new("/"), path, true) {
+    match walk_links(Path::new("/"), path, true, &mut Vec::new()) {
         Err(error @ LinkError::Process) => Err(io::Error::other(error.reason())),
         // The system tells what else is wrong.
         Ok(_) | Err(LinkError::TooLong | LinkError::Loop) => path.canonicalize(),
@@ -96,7 +105,13 @@ impl LinkError {
 }
 
 /// Links directly in `/proc` are followed only if `follows_proc`; they lead to what the kernel says about a process.
-fn walk_links(base: &Path, path: &Path, follows_proc: bool) -> Result<PathBuf, LinkError> {
+/// Adds to `names` what the path is called at each link.
+fn walk_links(
+    base: &Path,
+    path: &Path,
+    follows_proc: bool,
+    names: &mut Vec<PathBuf>,
+) -> Result<PathBuf, LinkError> {
     let mut resolved = base.to_owned();
     let mut ahead = VecDeque::new();
     push_components(&mut ahead, &mut resolved, path);
@@ -129,6 +144,12 @@ fn walk_links(base: &Path, path: &Path, follows_proc: bool) -> Result<PathBuf, L
                 if links > MAX_LINKS {
                     return Err(LinkError::Loop);
                 }
+                let rest = ahead.iter().map(|step| match step {
+                    PathStep::Up => OsStr::new(".."),
+                    PathStep::Down(name) => name,
+                });
+                let name = resolved.join(rest.collect::<PathBuf>());
+                names.push(normalise_lexically(&name));
                 resolved.pop();
                 push_components(&mut ahead, &mut resolved, &target);
             }
@@ -149,17 +170,6 @@ pub(crate) fn may_lead_into(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool 
         }
         Err(_) => true,
     }
-}
-
-/// Returns `path` with its first link replaced by the link's target; `None` if there is no link.
-pub(super) fn resolve_first_link(path: &Path) -> Option<PathBuf> {
-    let mut above: Vec<&Path> = path.ancestors().collect();
-    above.reverse();
-    above.into_iter().find_map(|link| {
-        let target = fs::read_link(link).ok()?;
-        let rest = path.strip_prefix(link).ok()?;
-        Some(normalise_lexically(&link.parent()?.join(target).join(rest)))
-    })
 }
 
 /// Removes `.` and `..` from `path` by its text alone.
