@@ -4,11 +4,13 @@
 //! of turnery. Names are compared case-insensitively, because some file systems ignore case.
 
 use super::{
-    command_line::is_invisible_char,
+    command_line::{SimpleCommand, is_invisible_char},
     guarded_names::{
         GIT_FOLDER_FILES, GUARDED_FILE_ENDINGS, GUARDED_FILES, GUARDED_FOLDERS, GUARDED_PATHS,
+        GUARDED_PREFIXES, fold_extension,
     },
     path_checks::entry_exists,
+    program_name::ProgramName,
     user_settings, version_files,
 };
 use globset::GlobBuilder;
@@ -23,17 +25,23 @@ const WORKTREE_AGENTS: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".
 
 /// Returns true if changing the file needs approval in every mode but `auto`. `path` has its links resolved.
 pub(super) fn is_guarded(path: &Path) -> bool {
-    let parts = lowercase_parts(path);
+    let mut parts = lowercase_parts(path);
+    if let Some(name) = parts.last_mut() {
+        *name = fold_extension(name);
+    }
     let is_file = |name: &String| {
         GUARDED_FILES.contains(&name.as_str())
             || GIT_FOLDER_FILES.contains(&name.as_str())
             || GUARDED_FILE_ENDINGS.iter().any(|end| name.ends_with(end))
             || version_files::is_version_file(name)
     };
-    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file) || is_of_git(path)
+    is_in_guarded_folder(&parts)
+        || parts.last().is_some_and(is_file)
+        || version_files::is_mise_config(&parts)
+        || is_of_git(path)
 }
 
-/// Folders in which git keeps files of its own. Others in a bare repository are work trees.
+/// Folders in which git keeps files of its own. Others may be work trees, or hold files that its configuration includes.
 const OF_GIT: &[&str] = &[
     "branches",
     "common",
@@ -75,10 +83,26 @@ fn is_of_git(path: &Path) -> bool {
             let inner = path.strip_prefix(folder).unwrap_or(path);
             let mut inner = lowercase_parts(inner).into_iter();
             match (inner.next(), inner.next()) {
-                (Some(first), Some(_)) => OF_GIT.contains(&first.as_str()),
+                (Some(first), Some(_)) => {
+                    OF_GIT.contains(&first.as_str())
+                        || is_repository(folder) && !is_in_work_tree(path, folder)
+                }
                 _ => true,
             }
         })
+}
+
+/// Returns true if git takes the folder for a repository.
+fn is_repository(folder: &Path) -> bool {
+    let has = |name| entry_exists(folder, name);
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// Returns true if the file is in a work tree that begins at `folder` or below.
+fn is_in_work_tree(path: &Path, folder: &Path) -> bool {
+    let above = path.ancestors().skip(1);
+    let mut inner = above.take_while(|it| it.starts_with(folder));
+    inner.any(|it| entry_exists(it, ".git"))
 }
 
 /// Returns every guarded file and folder name, as paths relative to the folder that holds it.
@@ -92,10 +116,17 @@ pub(super) fn guarded_names() -> impl Iterator<Item = PathBuf> {
     names.chain(paths)
 }
 
+/// Returns true if a file or folder of this folded name begins as a shell's start files do.
+pub(super) fn has_guarded_prefix(name: &str) -> bool {
+    GUARDED_PREFIXES.iter().any(|it| name.starts_with(it))
+}
+
+fn is_guarded_folder(name: &str) -> bool {
+    GUARDED_FOLDERS.contains(&name) || has_guarded_prefix(name)
+}
+
 fn is_in_guarded_folder(parts: &[String]) -> bool {
-    parts
-        .iter()
-        .any(|part| GUARDED_FOLDERS.contains(&part.as_str()))
+    parts.iter().any(|part| is_guarded_folder(part))
         || GUARDED_PATHS
             .iter()
             .any(|wanted| has_consecutive_parts(parts, wanted))
@@ -118,6 +149,14 @@ pub(super) fn contains_own_path(folder: &Path, own: &[PathBuf]) -> bool {
 
 pub(super) fn fold_path(path: &Path) -> PathBuf {
     PathBuf::from(fold_case(&path.to_string_lossy()))
+}
+
+/// Returns true if a command may move, replace or remove folders, also by a program that it starts (`nice mv`, `git mv`).
+pub(super) fn may_move(command: &SimpleCommand) -> bool {
+    let words = command.args.iter().filter_map(|word| word.known_text());
+    let mut words = words.chain([command.name.as_str()]);
+    let moving = ["cp", "find", "install", "ln", "mv", "rm", "rsync"];
+    words.any(|word| ProgramName::new(word).is_in(&moving))
 }
 
 /// Returns true if a command line mentions one of turnery's own files anywhere.
@@ -332,7 +371,7 @@ fn lowercase_parts(path: &Path) -> Vec<String> {
         let is_work_tree = parts.len() > at + 3
             && parts.get(at + 2).is_some_and(|name| {
                 let begins = |wanted: &&[&str]| wanted.first() == Some(&name.as_str());
-                !GUARDED_FOLDERS.contains(&name.as_str()) && !GUARDED_PATHS.iter().any(begins)
+                !is_guarded_folder(name) && !GUARDED_PATHS.iter().any(begins)
             });
         if !is_plain || !is_work_tree {
             break;

@@ -80,6 +80,7 @@ const GUARDED: &[&str] = &[
     "deep/down/.Git/config",
     "docs/HEAD",
     "docs/commondir",
+    "library/application support/turnery/x",
     "mise/conf.d/x.toml",
     "mise/config.toml",
     "rust-toolchain.toml",
@@ -95,6 +96,7 @@ const ORDINARY: &[&str] = &[
     "README.md",
     "docs/head.md",
     "git/config",
+    "mise/src/config.rs",
     "package.json",
     "src/main.rs",
 ];
@@ -138,7 +140,13 @@ fn guarded_files_are_asked_about_in_ask_and_edit() {
 fn files_of_a_repository_are_guarded_by_any_name() {
     let bench = GuardedFixture::new();
     let root = bench.workspace.cwd();
-    for part in ["repo/objects/info", "repo/info", "repo/main/src", "work"] {
+    for part in [
+        "repo/objects/info",
+        "repo/info",
+        "repo/main/src",
+        "repo/main/.git",
+        "work",
+    ] {
         fs::create_dir_all(root.join(part)).unwrap();
     }
     let edit = Policy::new(Mode::Edit, vec![], vec![]);
@@ -167,9 +175,18 @@ fn files_of_a_repository_are_guarded_by_any_name() {
         assert_eq!(judge(line), ASK, "{line}");
     }
     fs::write(root.join("repo/HEAD"), "x\n").unwrap();
+    // A folder that is no work tree of its own may be one that the configuration includes.
+    fs::write(root.join("repo/refs"), "").unwrap();
+    assert_eq!(judge("echo x > repo/extra/config"), ASK);
     for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
     }
+    // A project that only looks like a repository.
+    for part in ["game/.git", "game/objects", "game/refs"] {
+        fs::create_dir_all(root.join(part)).unwrap();
+    }
+    fs::write(root.join("game/HEAD"), "").unwrap();
+    assert_eq!(judge("echo x > game/src/a.rs"), Judgement::Allow);
 }
 
 /// The user's settings may be kept in the session's folder, under other names.
@@ -285,11 +302,18 @@ fn link_to_a_program_is_guarded_itself() {
         "rm bin/python",
         "ln -sf evil bin/python",
         "mv bin old",
+        "nice mv bin old",
+        "env mv bin old",
+        "git mv bin old",
+        "find bin -delete",
+        "find bin -exec rm -r {} +",
         "rm -r bin; cp -r evil bin",
     ] {
         assert_eq!(bench.judge_shell(&auto, line), ASK, "{line}");
     }
-    assert_eq!(bench.judge_shell(&auto, "mv evil other"), Judgement::Allow);
+    for line in ["mv evil other", "find bin -name x", "find lib -delete"] {
+        assert_eq!(bench.judge_shell(&auto, line), Judgement::Allow, "{line}");
+    }
 }
 
 #[test]
@@ -419,171 +443,45 @@ fn agent_work_tree_is_not_guarded() {
 }
 
 /// Files from which a program runs something or reads keys: one of each kind.
-const ONE_OF_EACH: &[&str] = &[
-    "bitrise.yml",
-    "codemagic.yaml",
-    "wercker.yml",
-    ".aider/x",
-    ".amazonq/x",
-    ".appveyor.yml",
-    ".aws/x",
-    ".azure-pipelines/x",
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bazelrc",
-    ".build.yml",
-    ".buildkite/x",
-    ".builds/x",
-    ".bundle/x",
-    ".circleci/x",
-    ".cirrus.star",
-    ".cirrus.yml",
-    ".codex/x",
-    ".config/autostart/x",
-    ".config/emacs/x",
-    ".config/environment.d/x",
-    ".config/lefthook.json",
-    ".config/lefthook.toml",
-    ".config/lefthook.yaml",
-    ".config/lefthook.yml",
-    ".config/mise.toml",
-    ".config/mise/x",
-    ".config/nvim/x",
-    ".config/systemd/x",
-    ".config/tmux/x",
-    ".config/turnery/x",
-    ".config/zsh/x",
-    ".continue/x",
-    ".cshrc",
-    ".curlrc",
-    ".dir-locals-2.el",
-    ".dir-locals.el",
-    ".docker/x",
-    ".drone.jsonnet",
-    ".drone.star",
-    ".drone.yaml",
-    ".drone.yml",
-    ".emacs",
-    ".exrc",
-    ".fleet/x",
-    ".gdbearlyinit",
-    ".gdbinit",
-    ".gitconfig",
-    ".gitea/workflows/x",
-    ".githooks/x",
-    ".github/actions/x",
-    ".gitlab-ci.yml",
-    ".gitpod.yml",
-    ".gnupg/x",
-    ".go-version",
-    ".helix/x",
-    ".hgrc",
-    ".inputrc",
-    ".ipython/x",
-    ".irbrc",
-    ".kiro/x",
-    ".kshrc",
-    ".kube/x",
-    ".lefthook-local.yaml",
-    ".lefthook-local.yml",
-    ".lefthook.json",
-    ".lefthook.toml",
-    ".lefthook.yaml",
-    ".lefthook.yml",
-    ".lldbinit",
-    ".local/bin/x",
-    ".local/share/turnery/x",
-    ".login",
-    ".mise.ci.toml",
-    ".mise.local.toml",
-    ".mise.toml",
-    ".miserc.toml",
-    ".rtx.ci.toml",
-    ".mvn/x",
-    ".netrc",
-    ".node-version",
-    ".nvim.lua",
-    ".nvimrc",
-    ".nvmrc",
-    ".ocamlinit",
-    ".octaverc",
-    ".opencode/x",
-    ".pam_environment",
-    ".perltidyrc",
-    ".pnpmfile.cjs",
-    ".pre-commit-config.yml",
-    ".prototools",
-    ".pryrc",
-    ".pypirc",
-    ".python-version",
-    ".pythonrc",
-    ".pythonrc.py",
-    ".qwen/x",
-    ".renviron",
-    ".roo/x",
-    ".rtx.toml",
-    ".sbclrc",
-    ".screenrc",
-    ".semaphore/x",
-    ".sqliterc",
-    ".tcshrc",
-    ".teamcity/x",
-    ".tekton/x",
-    ".theia/x",
-    ".tmux.conf",
-    ".travis.yml",
-    ".vim/x",
-    ".vimrc",
-    ".wgetrc",
-    ".windsurf/x",
-    ".woodpecker.yaml",
-    ".woodpecker.yml",
-    ".woodpecker/x",
-    ".xinitrc",
-    ".xprofile",
-    ".xsession",
-    ".xsessionrc",
-    ".yarn/plugins/x",
-    ".yarn/releases/x",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".zed/x",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "buildspec.yml",
-    "cloudbuild.yaml",
-    "cloudbuild.yml",
-    "config.worktree",
-    "jenkinsfile",
-    "lefthook-local.yaml",
-    "lefthook-local.yml",
-    "lefthook.json",
-    "lefthook.toml",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "library/application support/turnery/x",
-    "library/launchagents/x",
-    "mise.ci.toml",
-    "mise.local.toml",
-    "mise.toml",
-    "rust-toolchain",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
+const ONE_OF_EACH: &str = "
+    .aider/x .amazonq/x .appveyor.yml .aws/x .azure-pipelines/x .azuredevops/x .bash.d/x .bash_aliases
+    .bash_login .bash_logout .bash_profile .bash_profile.local .bashrc.local .bazelrc .blerc .build.yml
+    .buildkite/x .builds/x .bundle/x .byebugrc .circleci/x .cirrus.star .cirrus.yml .cnb.yml .codex/x
+    .config/autostart/x .config/blesh/init.sh .config/emacs/x .config/environment.d/x .config/ion/initrc
+    .config/jj/x .config/lefthook.json .config/lefthook.toml .config/lefthook.yaml .config/lefthook.yml
+    .config/mise.toml .config/mise/x .config/nvim/x .config/oil/oshrc .config/oils/oshrc .config/systemd/x
+    .config/tmux/x .config/turnery/x .config/zsh/x .continue/x .cshdirs .cshrc .curlrc .dir-locals-2.el
+    .dir-locals.el .docker/x .drone.jsonnet .drone.star .drone.yaml .drone.yml .duckdbrc .elvish/rc.elv .emacs
+    .erlang .esrc .exrc .externalToolBuilders/x .fleet/x .forward .fzf.bash .fzf.zsh .gdbearlyinit .gdbinit
+    .git-hooks/x .gitconfig .gitea/workflows/x .githooks/x .github/actions/x .github/hooks/x .gitlab-ci.yaml
+    .gitlab-ci.yml .gitpod.yml .gnupg/x .gnuplot .go-version .gradle/init.gradle.kts .gvimrc .harness/x .helix/x
+    .hgrc .hkrc.pkl .inputrc .ipython/x .irbrc .jjconfig.toml .julia/config/startup.jl .kiro/x .kshrc .kube/x
+    .lefthook-local.yaml .lefthook-local.yml .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml .lesskey
+    .lintstagedrc.cts .lintstagedrc.ts .lldbinit .local/bin/x .local/share/turnery/x .login .mise.ci.toml
+    .mise.local.toml .mise.toml .miserc.toml .murex_preload .murex_profile .mvn/x .nanorc .netrc .node-version
+    .nvim.lua .nvimrc .nvmrc .ocamlinit .octaverc .opencode/x .openhands/setup.sh .p10k.zsh .p4config
+    .packit.yaml .pam_environment .perldb .perltidyrc .pi/extensions/x .pnpmfile.cjs .pre-commit-config.yml
+    .procmailrc .prototools .proverc .pryrc .pypirc .python-version .pythonrc .pythonrc.py .qwen/x .rcrc
+    .renviron .roo/x .rtx.ci.toml .rtx.toml .sbclrc .screenrc .semaphore/x .simple-git-hooks.cjs .space.kts
+    .sqliterc .tcshrc .teamcity/x .tekton/x .theia/x .tmux.conf .tmuxinator.yml .travis.yml .trunk/x .vim/x
+    .vimrc .wgetrc .windsurf/x .woodpecker.yaml .woodpecker.yml .woodpecker/x .workflow/x .xinitrc .xprofile
+    .xsession .xsessionrc .yarn/plugins/x .yarn/releases/x .yarnrc .yarnrc.yml .zed/x .zimrc .zlogin .zlogout
+    .zpreztorc .zprofile .zsh/x .zshenv _exrc _gvimrc _vimrc amplify.yml appveyor.yml azure-pipelines.yaml
+    azure-pipelines.yml bitbucket-pipelines.yml bitrise.yml buildspec.yaml buildspec.yml captainhook.json
+    ci_scripts/ci_post_clone.sh ci_scripts/ci_post_xcodebuild.sh ci_scripts/ci_pre_xcodebuild.sh cloudbuild.yaml
+    cloudbuild.yml codemagic.yaml config.worktree grumphp.yml hk.local.pkl hk.pkl jenkinsfile
+    lefthook-local.yaml lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml
+    library/launchagents/x lint-staged.config.js lint-staged.config.mjs mise.ci.toml mise.local.toml mise.toml
+    mise/config.ci.toml mise/tasks/x packit.yaml prek.toml rust-toolchain simple-git-hooks.js
+    simple-git-hooks.json sitecustomize.py usercustomize.py wercker.yml
+";
 
 #[test]
 fn every_guarded_file_is_asked_about_in_edit_mode() {
     let bench = GuardedFixture::new();
     let policy = policy(Mode::Edit);
-    for path in ONE_OF_EACH {
-        for path in [(*path).to_owned(), format!("sub/{path}")] {
+    for path in ONE_OF_EACH.split_whitespace() {
+        for path in [path.to_owned(), format!("sub/{path}")] {
             assert_ne!(bench.judge_edit(&policy, &path), Judgement::Allow, "{path}");
         }
     }

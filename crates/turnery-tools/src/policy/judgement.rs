@@ -8,7 +8,6 @@ use super::{
     command_line_limits::has_git_command,
     git, guarded_paths,
     hidden_files::denial_message,
-    program_name::ProgramName,
     read_only,
     rule::{EDIT_GROUP, MatchCertainty, READ_GROUP, RulePattern, SHELL_GROUP},
     rule_suggestion,
@@ -492,10 +491,7 @@ impl Policy {
     /// Returns true if a command moves, replaces or removes a folder that holds turnery's own files. Folders
     /// above `cwd` are left out, because everyday commands write there.
     fn may_move_own_path(&self, line: &CommandLine, found: &CommandLineAccess, cwd: &Path) -> bool {
-        let moves = |command: &SimpleCommand| {
-            ProgramName::new(&command.name).is_in(&["cp", "install", "ln", "mv", "rm", "rsync"])
-        };
-        line.commands.iter().any(moves)
+        line.commands.iter().any(guarded_paths::may_move)
             && found.named_edit_paths.iter().any(|path| {
                 !cwd.starts_with(path) && guarded_paths::contains_own_path(path, &self.own_paths)
             })

@@ -1,7 +1,7 @@
 //! Finds the files that links in the user's home folder lead to, such as those of a dotfiles repository: shells, git and
 //! editors read them under another name, so their own names do not give them away.
 
-use super::guarded_paths::{fold_case, fold_path, guarded_names};
+use super::guarded_paths::{fold_case, fold_path, guarded_names, has_guarded_prefix};
 use crate::workspace::{follow, names_through_links};
 use std::{
     collections::HashMap,
@@ -60,10 +60,14 @@ impl UserSettings {
         let mut targets = Vec::new();
         // A hidden file that is a link holds settings, of a program in the tables or not.
         for entry in self.home.read_dir().into_iter().flatten().flatten() {
-            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let name = fold_case(&entry.file_name().to_string_lossy());
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            if is_hidden && is_link && !entry.path().is_dir() {
+            let is_of_shell = has_guarded_prefix(&name);
+            if is_link && (is_of_shell || name.starts_with('.') && !entry.path().is_dir()) {
                 targets.extend(resolve_links(&entry.path()));
+            }
+            if is_of_shell {
+                collect_link_targets(entry.path(), &mut targets);
             }
         }
         let config = self.home.join(".config");
@@ -195,6 +199,8 @@ mod tests {
                 "dev/bin/cargo",
                 true,
             ),
+            (".bash_completion.d", "dotfiles/bash", "bash/new", true),
+            (".zsh/a", "../dotfiles/a", "a", true),
             (".gradle", "dotfiles", "init.gradle", true),
             (".gradle", "dotfiles", "notes", false),
             (".config", "dotfiles", "git/config", true),

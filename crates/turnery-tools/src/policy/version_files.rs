@@ -96,6 +96,13 @@ fn is_mise_file(name: &str) -> bool {
     begins.iter().any(|it| name.starts_with(it)) && name.ends_with(".toml")
 }
 
+/// Returns true for the path of mise's configuration in a folder without a dot: `mise/config.toml`, `mise/config.ci.toml`.
+/// A folder called `mise` may also be a copy of mise itself. `parts` are in lower case.
+pub(super) fn is_mise_config(parts: &[String]) -> bool {
+    matches!(parts, [.., folder, name]
+        if folder == "mise" && name.starts_with("config.") && name.ends_with(".toml"))
+}
+
 /// Returns true if a file in the folder may make a version manager select a program of the project.
 pub(super) fn picks_project_version(folder: &Path) -> bool {
     let is_path = |name: &&str| match disk::open(&folder.join(name)) {
