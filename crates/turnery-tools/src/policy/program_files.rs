@@ -1,6 +1,6 @@
 //! Finds the files of a session that command lines of the user's own hooks and servers name.
 
-use super::user_settings::resolve_links;
+use super::{guarded_paths::fold_path, user_settings::resolve_links};
 use crate::workspace::normalise_lexically;
 use std::{
     env,
@@ -30,9 +30,10 @@ fn find_program_files<'a>(
     roots: &[PathBuf],
     home: &str,
 ) -> Vec<PathBuf> {
+    let roots: Vec<PathBuf> = roots.iter().map(|root| fold_path(root)).collect();
     let is_here = |path: &PathBuf| {
-        let is_inside = roots.iter().any(|root| path.starts_with(root));
-        is_inside && !path.is_dir()
+        let folded = fold_path(path);
+        roots.iter().any(|root| folded.starts_with(root)) && !path.is_dir()
     };
     let mut files = Vec::new();
     for word in words {
@@ -95,6 +96,7 @@ mod tests {
             (format!("mkdir -p {p}/no; sh {p}/no/../h.sh"), Some("h.sh")),
             (format!("X={p}/lib:{p}/a.sh"), Some("a.sh")),
             (format!("{p}/python"), Some("python")),
+            (format!("{h}/PROJECT/h.sh"), Some("h.sh")),
             (format!("{h}/up/project/python"), Some("python")),
             (format!("{h}/hook"), Some("python")),
             (format!("{p}/lib/h.sh"), Some("lib/h.sh")),
@@ -113,7 +115,10 @@ mod tests {
             let roots = std::slice::from_ref(&root);
             let found = find_program_files([word.as_str()], roots, &h.to_string());
             match file {
-                Some(file) => assert!(found.contains(&root.join(file)), "{word}: {found:?}"),
+                Some(file) => {
+                    let is_meant = |it: &PathBuf| fold_path(it) == fold_path(&root.join(file));
+                    assert!(found.iter().any(is_meant), "{word}: {found:?}");
+                }
                 None => assert_eq!(found, [] as [PathBuf; 0], "{word}"),
             }
         }
