@@ -362,6 +362,13 @@ impl RepositoryCheck<'_> {
         if of_work_tree.worktree.is_some() || config.worktree.is_some() && is_own {
             return None;
         }
+        // If the user's own format is `ssh`, git signs with the file of that name.
+        let mut keys = config.signing_keys.union(&of_work_tree.signing_keys);
+        if self.run.runs_hooks()
+            && keys.any(|key| entry_kind(&work_tree.join(key)) != EntryKind::Absent)
+        {
+            return None;
+        }
         let has_hooks =
             config.has_hooks_path || of_work_tree.has_hooks_path || has_hooks(common_dir);
         if self.run.runs_hooks() && has_hooks {

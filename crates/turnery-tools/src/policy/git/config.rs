@@ -30,6 +30,8 @@ pub(super) struct PlainConfig {
     pub(super) has_reftable: bool,
     /// True if object names have 32 bytes instead of 20.
     pub(super) uses_sha256: bool,
+    /// `user.signingKey`, the id or address of a key, or a path to the user's own format `ssh`.
+    pub(super) signing_keys: BTreeSet<String>,
     /// `core.repositoryformatversion`. Without it git ignores the extensions.
     format_version: Option<u8>,
 }
@@ -261,7 +263,9 @@ impl<'a> ConfigSection<'a> {
             ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
             // If the user's own format is `ssh`, a path here would choose the key file.
             ("user", None, "signingkey") => {
-                plain.filter(|value| is_signing_key_id(value)).map(|_| ())
+                let key = plain.filter(|value| is_signing_key_id(value))?;
+                config.signing_keys.insert(key.to_owned());
+                Some(())
             }
             // Git asks gpg whether a signature is valid.
             ("branch" | "tag", None, "sort") => plain
@@ -428,11 +432,11 @@ mod tests {
     fn signing_keys_are_plain_by_id_and_address() {
         for key in ["0xDEADBEEF!", "3AA5C34371567BD2", "me+x@example.org"] {
             let text = format!("[user]\n\tsigningKey = {key}\n");
-            assert_eq!(
-                parse_plain_config(&text),
-                Some(PlainConfig::default()),
-                "{key}"
-            );
+            let expected = PlainConfig {
+                signing_keys: BTreeSet::from([key.to_owned()]),
+                ..PlainConfig::default()
+            };
+            assert_eq!(parse_plain_config(&text), Some(expected), "{key}");
         }
     }
 

@@ -385,7 +385,11 @@ fn covered_command_in_prepared_repository_is_asked_about() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [LayoutCase; 21] = [
+    let cases: [LayoutCase; 22] = [
+        // With the user's own format `ssh`, git signs with the file of that name.
+        ("git commit -m x", |b| {
+            add_link(b, "deadbeefdeadbeef", "../key")
+        }),
         ("git commit -a --dry-run", |b| {
             fs::remove_file(b.work_tree.join("src/a.txt")).unwrap();
             b.git("clone -q . src/a.txt");
@@ -468,7 +472,7 @@ fn covered_command_in_prepared_repository_is_asked_about() {
         let bench = GitFixture::new();
         append_config(
             &bench,
-            "[remote \"origin\"]\nurl = https://example.org/x.git\n",
+            "[remote \"origin\"]\nurl = https://example.org/x.git\n[user]\nsigningKey = deadbeefdeadbeef\n",
         );
         let before = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(before, Judgement::Allow, "{line}");
