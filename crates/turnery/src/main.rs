@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         },
         Some(CliCommand::Models(models)) => models::run(&global, &models),
         Some(CliCommand::Mcp(mcp)) => mcp::run(&global, &mcp.command),
-        Some(CliCommand::Tool(tool)) => tool::run(tool.command),
+        Some(CliCommand::Tool(tool)) => tool::run(&global, flags, tool.command),
         Some(CliCommand::Completions(completions)) => completions::print_script(completions.shell),
         Some(CliCommand::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {

@@ -1,14 +1,16 @@
 //! `turnery tool`: calls tools directly, without a model and without permission checks.
 
 use crate::{
-    app::resolve_cwd, args::ToolCommand, run::exit, runtime::current_thread_runtime,
+    app::{App, resolve_cwd},
+    args::{GlobalOptions, SettingsFlags, ToolCommand},
+    run::exit,
+    runtime::current_thread_runtime,
     terminal_text::replace_control_chars,
 };
 use anyhow::Context as _;
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal as _, Read as _, Write as _},
-    path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
@@ -21,7 +23,11 @@ use turnery_tools::{HiddenFiles, Origin, SandboxSupport, ToolCx, Toolbox, Worksp
 const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
 
 /// Runs `turnery tool`.
-pub(crate) fn run(what: ToolCommand) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    global: &GlobalOptions,
+    flags: SettingsFlags,
+    what: ToolCommand,
+) -> anyhow::Result<ExitCode> {
     match what {
         ToolCommand::List { json } => list_tools(json),
         ToolCommand::Call {
@@ -37,8 +43,12 @@ pub(crate) fn run(what: ToolCommand) -> anyhow::Result<ExitCode> {
                     return Ok(ExitCode::from(exit::USAGE));
                 }
             };
+            let cwd = resolve_cwd(cwd)?;
+            let app = App::load(global, flags.into());
+            let sandbox = app.settings(std::slice::from_ref(&cwd))?.sandbox;
+            let workspace = Workspace::local(cwd)?.with_sandbox(sandbox);
             let runtime = current_thread_runtime()?;
-            let done = runtime.block_on(call_tool(name, args, cwd));
+            let done = runtime.block_on(call_tool(name, args, workspace));
             runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             match done? {
                 Some(envelope) => write_result(&envelope, json),
@@ -91,14 +101,14 @@ fn parse_arguments(text: &str) -> anyhow::Result<Value> {
 async fn call_tool(
     name: String,
     args: Value,
-    cwd: Option<PathBuf>,
+    workspace: Workspace,
 ) -> anyhow::Result<Option<ToolEnvelope>> {
     let (progress, mut reports) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     let cx = ToolCx {
         call_id: "call".into(),
         origin: Origin::default(),
-        workspace: Arc::new(Workspace::local(resolve_cwd(cwd)?)?),
+        workspace: Arc::new(workspace),
         hidden: HiddenFiles::default(),
         line_limits: turnery_tools::CommandLineLimits::default(),
         progress,
