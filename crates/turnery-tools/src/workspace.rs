@@ -38,8 +38,11 @@ pub struct Workspace {
     surroundings: SandboxBaseline,
     /// Value of `PATH`.
     search_path: OsString,
-    /// Folders of `PATH` whose programs belong to the project: relative ones, and those in a root. Determined
-    /// when the first command is judged, because most sessions begin without one.
+    /// Folders of the project. Determined when the first command is judged, because most sessions begin
+    /// without one.
+    project_folders: Arc<OnceLock<Vec<PathBuf>>>,
+    /// Folders of `PATH` whose programs belong to the project, including relative ones. Determined like
+    /// `project_folders`.
     program_folders: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
@@ -93,6 +96,7 @@ impl Workspace {
             sandbox: SandboxSettings::default(),
             surroundings: SandboxBaseline::default(),
             search_path: std::env::var_os("PATH").unwrap_or_default(),
+            project_folders: Arc::default(),
             program_folders: Arc::default(),
         }
     }
@@ -113,10 +117,22 @@ impl Workspace {
         folders.filter(is_of_project).collect()
     }
 
-    /// Returns true if a folder named by a variable is or may be in a root; a relative one may be.
-    pub(crate) fn may_be_in_project(&self, folder: &Path) -> bool {
-        let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
-        !folder.is_absolute() || is_in_root(folder) || may_lead_into(folder, &is_in_root)
+    /// Returns the folders of the project: the roots and the work trees around them.
+    pub(crate) fn project_folders(&self) -> &[PathBuf] {
+        let find = || find_project_folders(&self.roots, std::env::home_dir().as_deref());
+        self.project_folders.get_or_init(find)
+    }
+
+    fn is_in_project(&self, path: &Path) -> bool {
+        let mut folders = self.project_folders().iter();
+        folders.any(|folder| path.starts_with(folder))
+    }
+
+    /// Returns true if a path named by a variable is or may be in the project; a relative one may be.
+    pub(crate) fn may_be_in_project(&self, path: &Path) -> bool {
+        !path.is_absolute()
+            || self.is_in_project(path)
+            || may_lead_into(path, &|target| self.is_in_project(target))
     }
 
     /// Returns true if a program called `name`, looked up from `base`, may be provided by the project, so
@@ -142,12 +158,11 @@ impl Workspace {
         }
     }
 
-    /// Returns true if a program that a shell may find by this name is a link into a root.
+    /// Returns true if a program that a shell may find by this name is a link into the project.
     fn is_linked_program(&self, name: &str) -> bool {
         let places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
         let mut links = places.filter(|place| place.symlink_metadata().is_ok());
-        let is_in_root = |target: &Path| self.roots.iter().any(|root| target.starts_with(root));
-        links.any(|place| may_lead_into(&place, &is_in_root))
+        links.any(|place| may_lead_into(&place, &|target| self.is_in_project(target)))
     }
 
     /// Creates a workspace with one root on the local disk.
@@ -270,6 +285,24 @@ impl Workspace {
     }
 }
 
+/// Returns the roots and the work trees around them. A work tree with the home folder in it holds the user's
+/// own settings and is no project.
+pub(crate) fn find_project_folders(roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let home = home.and_then(|home| canonicalize(home).ok());
+    let is_work_tree = |folder: &&Path| {
+        let holds_home = home.as_ref().is_some_and(|home| home.starts_with(folder));
+        !holds_home && folder.join(".git").symlink_metadata().is_ok()
+    };
+    let with_outer = |root: &PathBuf| -> Vec<PathBuf> {
+        let outer = root.ancestors().skip(1).filter(is_work_tree);
+        std::iter::once(root.as_path())
+            .chain(outer)
+            .map(Path::to_owned)
+            .collect()
+    };
+    roots.iter().flat_map(with_outer).collect()
+}
+
 /// Error for a path that may not be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} {reason}")]
@@ -312,5 +345,29 @@ pub enum FileError {
 impl From<FileError> for ToolError {
     fn from(error: FileError) -> Self {
         Self::new(ToolErrorKind::ExecutionError, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_trees_around_roots_are_of_project_unless_they_hold_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let [home, outer, inner] =
+            ["home", "home/outer", "home/outer/a/inner"].map(|it| top.join(it));
+        let root = inner.join("root");
+        std::fs::create_dir_all(&root).unwrap();
+        for folder in [&top, &home, &outer] {
+            std::fs::create_dir(folder.join(".git")).unwrap();
+        }
+        std::fs::write(inner.join(".git"), "gitdir: x").unwrap();
+        let roots = [root.clone()];
+        let expected = [root, inner, outer];
+        assert_eq!(find_project_folders(&roots, Some(&home)), expected);
+        let without_home = find_project_folders(&roots, None);
+        assert_eq!(without_home, [&expected[..], &[home, top]].concat());
     }
 }

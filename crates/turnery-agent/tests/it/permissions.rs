@@ -253,7 +253,7 @@ impl Tool for CommandTool {
 async fn command_line_keeps_limits_of_its_judgement() {
     let of = |only_reads, git| CommandLineLimits {
         only_reads,
-        commands_only_read: only_reads,
+        loads_no_project_code: only_reads,
         git,
     };
     for (command, expected) in [

@@ -2,6 +2,7 @@
 
 use super::{
     command_line::CommandLine,
+    command_line_access::CommandLineAccess,
     git::{self, GitSettings},
 };
 
@@ -11,20 +12,28 @@ use super::{
 pub struct CommandLineLimits {
     /// True if the line only reads, so that it needs no write access.
     pub only_reads: bool,
-    /// True if all commands only read, wherever their output goes. Such commands load no code from session
-    /// folders that the environment names.
-    pub commands_only_read: bool,
+    /// True if the commands must load no code from folders of the project that the environment names: all of
+    /// them only read, wherever their output goes, or are git that a rule covers.
+    pub loads_no_project_code: bool,
     /// Settings of git.
     pub git: GitSettings,
 }
 
 impl CommandLineLimits {
-    /// Determines the limits of a line. `reads_only`: all commands only read, wherever their output goes;
-    /// otherwise git runs with `settings`.
-    pub(super) fn from_line(line: &CommandLine, reads_only: bool, settings: GitSettings) -> Self {
+    /// Determines the limits of a line. Unless all commands only read, git runs with `settings`.
+    pub(super) fn from_line(
+        line: &CommandLine,
+        found: &CommandLineAccess,
+        settings: GitSettings,
+    ) -> Self {
+        let reads_only = found.only_reads(line);
+        let mut commands = line.commands.iter().zip(&found.reads);
+        // Less careful git runs hooks, which may need the project's programs.
+        let is_git = settings >= GitSettings::Careful
+            && commands.all(|(command, reads)| reads.is_some() || git::is_git(command));
         Self {
             only_reads: reads_only && line.output_files.is_empty(),
-            commands_only_read: reads_only,
+            loads_no_project_code: reads_only || is_git,
             git: match has_git_command(line) {
                 true if reads_only => GitSettings::Hardened,
                 true => settings,

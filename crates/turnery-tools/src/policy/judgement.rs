@@ -165,7 +165,7 @@ impl Policy {
                     true => GitSettings::Unrestricted,
                     false => GitSettings::Careful,
                 };
-                CommandLineLimits::from_line(&line, found.only_reads(&line), settings)
+                CommandLineLimits::from_line(&line, &found, settings)
             }
             Judgement::Deny(_) | Judgement::Ask { .. } => CommandLineLimits::default(),
         };
@@ -321,13 +321,17 @@ impl Policy {
         let safe_git = found.check_git_commands(line, workspace);
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
         let is_elsewhere = changes_files && found.bases.len() > 1;
+        // The client looks up the shell of its terminals by name.
+        let is_shell_known = workspace.terminals().is_none()
+            || !read_only::is_project_program("", true, &found.bases, workspace);
+        let may_be_covered = is_shell_known && !line.sets_variables;
         let mut open = commands.filter(|((command, reads), is_safe)| {
             let is_known = |reads: &read_only::ReadAccess| {
                 let reads_files = reads.reads_unnamed_files || !reads.paths.is_empty();
                 !(self.hides_unnamed_files(reads) || is_elsewhere || changes_files && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
-            let may_be_allowed = **is_safe && !is_elsewhere && !line.sets_variables;
+            let may_be_allowed = **is_safe && !is_elsewhere && may_be_covered;
             let allows =
                 |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);
             !harmless && !self.allow.iter().filter(about_run).any(allows)
@@ -340,7 +344,7 @@ impl Policy {
         };
         let always = rule_suggestion::suggest_rule(first, &found.bases, workspace).filter(|rule| {
             *is_safe
-                && !line.sets_variables
+                && may_be_covered
                 && open.all(|((command, _), is_safe)| {
                     *is_safe && found.is_allowed_by(rule, command, workspace)
                 })
@@ -508,34 +512,15 @@ impl Policy {
     }
 }
 
+/// Programs without settings that name other programs, which no version manager selects.
+const PROGRAMS_WITHOUT_SETTINGS: &[&str] = &[
+    "[", "[[", "basename", "cat", "cd", "cut", "date", "dirname", "echo", "false", "find", "grep",
+    "head", "ls", "printf", "pwd", "sed", "sort", "tail", "test", "tr", "true", "uniq", "wc",
+];
+
 /// Returns true for programs whose settings name other programs, and for those that a version manager selects.
 fn reads_settings(command: &SimpleCommand) -> bool {
-    !matches!(
-        command.name.as_str(),
-        "[" | "[["
-            | "basename"
-            | "cat"
-            | "cd"
-            | "cut"
-            | "date"
-            | "dirname"
-            | "echo"
-            | "false"
-            | "find"
-            | "grep"
-            | "head"
-            | "ls"
-            | "printf"
-            | "pwd"
-            | "sed"
-            | "sort"
-            | "tail"
-            | "test"
-            | "tr"
-            | "true"
-            | "uniq"
-            | "wc"
-    )
+    !PROGRAMS_WITHOUT_SETTINGS.contains(&command.name.as_str())
 }
 
 fn denies_any_path(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {

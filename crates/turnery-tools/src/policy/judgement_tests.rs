@@ -493,3 +493,28 @@ fn many_words_in_many_folders_are_judged_quickly() {
         }
     }
 }
+
+/// The folders that `PATH` and other variables name may be the project's.
+#[test]
+fn readers_and_covered_git_load_no_project_code() {
+    let bench = JudgementFixture::new();
+    let rules = ["shell(git commit:+)", "shell(make)"];
+    for (mode, line, expected) in [
+        (Mode::Ask, "git commit -m x", true),
+        (Mode::Ask, "ls && git commit -m x", true),
+        (Mode::Ask, "ls", true),
+        (Mode::Ask, "make", false),
+        (Mode::Ask, "git commit -m x && make", false),
+        // Hooks may need the project's programs.
+        (Mode::Auto, "git commit -m x", false),
+    ] {
+        let policy = policy(mode, &rules, &[]);
+        let access = Access::Run {
+            command: line.to_owned(),
+            cwd: bench.workspace.cwd().to_owned(),
+        };
+        let (judgement, limits) = policy.judge_with_limits("shell", &access, &bench.workspace);
+        assert_eq!(judgement, Judgement::Allow, "{line}");
+        assert_eq!(limits.loads_no_project_code, expected, "{line}");
+    }
+}

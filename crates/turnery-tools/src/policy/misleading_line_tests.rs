@@ -494,6 +494,36 @@ fn link_to_project_program_is_project_program() {
     }
 }
 
+/// The session's folder may lie below the top of a repository.
+#[test]
+fn program_above_session_folder_is_project_program() {
+    let mut bench = everyday_fixture();
+    let root = bench.workspace.cwd().to_owned();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.join("bin")).unwrap();
+    std::fs::write(root.join("bin/wc"), "x").unwrap();
+    std::os::unix::fs::symlink(root.join("build.rs"), outside.path().join("head")).unwrap();
+    let search = format!(
+        "{0}/bin:{1}:/usr/bin",
+        root.display(),
+        outside.path().display()
+    );
+    for is_repository in [true, false] {
+        let workspace = crate::Workspace::local(root.join("src")).unwrap();
+        bench.workspace = workspace.with_search_path(search.as_ref());
+        for confined in [true, false] {
+            let policy = Policy::default().with_confined(confined);
+            assert!(is_allowed(&bench, &policy, "cat lib.rs"));
+            for line in ["wc lib.rs", "head lib.rs"] {
+                assert_eq!(is_allowed(&bench, &policy, line), !is_repository, "{line}");
+            }
+        }
+        if is_repository {
+            std::fs::rename(root.join(".git"), root.join("other")).unwrap();
+        }
+    }
+}
+
 /// ripgrep prints lines of the ignore file that are not valid patterns.
 #[test]
 fn search_with_linked_ignore_file_is_asked_about() {

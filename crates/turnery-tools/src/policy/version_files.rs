@@ -39,6 +39,7 @@ const MAX_VERSION_BYTES: u64 = 64;
 /// below. rustup and pyenv let a version be a link to any folder.
 const VERSION_FOLDERS: &[(&str, &str, &str)] = &[
     ("ASDF_DATA_DIR", ".asdf", "installs"),
+    ("COREPACK_HOME", ".cache/node/corepack", "v1"),
     ("GOENV_ROOT", ".goenv", "versions"),
     ("MISE_DATA_DIR", ".local/share/mise", "installs"),
     ("XDG_DATA_HOME", ".local/share", "mise/installs"),
@@ -47,8 +48,8 @@ const VERSION_FOLDERS: &[(&str, &str, &str)] = &[
     ("RUSTUP_HOME", ".rustup", "toolchains"),
 ];
 
-/// Returns true if a version manager may start a program of the project, because one of its versions is a link into a
-/// root.
+/// Returns true if a version manager may start a program of the project, because the folder of its versions is there or
+/// one of them is a link into it.
 pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
     let home = env::home_dir().unwrap_or_default();
     // Two rows may name one folder.
@@ -60,10 +61,15 @@ pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
         })
         .collect();
     let mut folders = folders.iter();
-    folders.any(|folder| has_link_into_project(folder, 0, workspace))
+    folders.any(|folder| has_folder_of_project(folder, workspace))
 }
 
-/// Returns true if a link among the versions leads into a root: a version, or one of its programs or environments.
+fn has_folder_of_project(versions: &Path, workspace: &Workspace) -> bool {
+    let exists = !versions.is_absolute() || versions.exists();
+    exists && workspace.may_be_in_project(versions) || has_link_into_project(versions, 0, workspace)
+}
+
+/// Returns true if a link among the versions leads into the project: a version, or one of its programs or environments.
 /// `depth` is 0 for the folder of all versions.
 fn has_link_into_project(folder: &Path, depth: usize, workspace: &Workspace) -> bool {
     let mut entries = folder.read_dir().into_iter().flatten().flatten();
@@ -139,7 +145,10 @@ mod tests {
         fs::create_dir_all(versions.join("stable/bin")).unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
         symlink("stable", versions.join("default")).unwrap();
-        assert!(!has_link_into_project(&versions, 0, &workspace));
+        assert!(!has_folder_of_project(&versions, &workspace));
+        for inside in [root.join("build"), "relative".into()] {
+            assert!(has_folder_of_project(&inside, &workspace), "{inside:?}");
+        }
         symlink(root.join("build"), versions.join("dev")).unwrap();
         assert!(has_link_into_project(&versions, 0, &workspace));
         for link in [

@@ -1,7 +1,9 @@
 //! Tests of commands in client terminals, with a scripted client.
 
 use super::test_support::{ShellFixture, envelope_text, printed_output};
-use crate::{Progress, TerminalCommandOutput, TerminalError, Terminals};
+use crate::{
+    Access, Judgement, Mode, Policy, Progress, TerminalCommandOutput, TerminalError, Terminals,
+};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{
@@ -233,4 +235,25 @@ async fn cancel_is_forwarded_to_client() {
     let failure = envelope.result.as_ref().unwrap_err();
     assert_eq!(failure.kind, ToolErrorKind::Cancelled);
     assert!(envelope_text(&envelope).starts_with("half\ncancelled:"));
+}
+
+/// The client may find a shell of the project by its name.
+#[test]
+fn rule_covers_nothing_where_project_has_own_shell() {
+    let client = FakeTerminals::new(Ok(terminal_output("", Some(0), None)), false);
+    let policy = Policy::new(Mode::Ask, vec!["shell(make)".parse().unwrap()], vec![]);
+    for (program, expected) in [
+        ("other", Judgement::Allow),
+        ("bash", Judgement::Ask { always: None }),
+    ] {
+        let trial = ShellFixture::with_terminals(Some(client.clone()));
+        let workspace = crate::Workspace::clone(&trial.cx.workspace);
+        let workspace = workspace.with_search_path("bin:/usr/bin".as_ref());
+        let cwd = workspace.cwd().to_owned();
+        std::fs::create_dir(cwd.join("bin")).unwrap();
+        std::fs::write(cwd.join("bin").join(program), "").unwrap();
+        let command = "make".to_owned();
+        let judged = policy.judge("shell", &Access::Run { command, cwd }, &workspace);
+        assert_eq!(judged, expected, "{program}");
+    }
 }

@@ -1,6 +1,10 @@
 //! Builds the environment of commands: no prompts for input and no keys.
 
-use crate::{SandboxBaseline, SandboxSettings, Workspace, workspace::may_lead_into};
+use crate::{
+    SandboxBaseline, SandboxSettings, Workspace,
+    workspace::{find_project_folders, may_lead_into},
+};
+use rustix::fs::{Access, access};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -81,14 +85,30 @@ const SEARCH_PATH_VARIABLES: &[&str] = &[
 /// Keeps Python from loading modules from its working directory.
 const PYTHON_SAFE_PATH: &str = "PYTHONSAFEPATH";
 
-/// Variables that name files and folders of settings which may name programs. A relative path is in the
-/// project.
-const CONFIG_PATH_VARIABLES: &[&str] = &[
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "XDG_CONFIG_DIRS",
-    "XDG_CONFIG_HOME",
+/// Ends of the names of variables whose values are paths, even if nothing exists there yet.
+const PATH_VARIABLE_ENDS: &[&str] = &[
+    "BASE", "DIR", "DIRS", "GLOBAL", "HOME", "PATH", "PREFIX", "ROOT", "SYSTEM",
 ];
+
+/// Variables whose values are no paths relative to the working directory, and git's settings of the user.
+const TEXT_VARIABLES: &[&str] = &[
+    "GIT_AUTHOR_*",
+    "GIT_COMMITTER_*",
+    "GIT_CONFIG_KEY_*",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_VALUE_*",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LS_COLORS",
+    "TZ",
+];
+
+/// Variables that name files and folders which bash itself reads.
+const SHELL_FILE_VARIABLES: &[&str] = &["BASH_ENV", "ENV", "LOCPATH"];
+
+/// Folders in which the shell is looked up if `PATH` names none outside the project.
+const SYSTEM_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/local/bin"];
 
 /// Variables that may legitimately name a folder of the session.
 const SESSION_FOLDER_VARIABLES: &[&str] = &["HOME", "TMPDIR", PWD];
@@ -123,17 +143,15 @@ const CODE_LOADING_VARIABLES: &[&str] = &[
     "npm_config_*",
 ];
 
-/// Removes everything that makes read-only programs load code from the session's folders, including relative
-/// folders, which may be inside them. A script outside the folders (a pyenv shim) does not find its helpers
-/// there either, and Python searches none of them.
-pub(super) fn strip_project_code(environment: &mut EnvVars, workspace: &Workspace) {
+/// Removes everything that makes programs started in `cwd` load code from the project, including relative
+/// paths, which may be inside it. A script outside the project (a pyenv shim) does not find its helpers there
+/// either, and Python searches none of its folders.
+pub(super) fn strip_project_code(environment: &mut EnvVars, cwd: &Path, workspace: &Workspace) {
+    let project = workspace.project_folders().iter().map(PathBuf::as_path);
+    let folders: Vec<&Path> = std::iter::once(cwd).chain(project).collect();
     environment.retain(|name, value| {
-        let is_settings = CONFIG_PATH_VARIABLES.iter().any(|it| name == *it);
         let name = name.to_string_lossy();
-        let loads = CODE_LOADING_VARIABLES
-            .iter()
-            .any(|pattern| matches_pattern(pattern, &name));
-        !loads && (!is_settings || std::env::split_paths(value).all(|path| path.is_absolute()))
+        !matches_any(CODE_LOADING_VARIABLES, &name) && !names_project_file(&name, value, &folders)
     });
     strip_entries(environment, &|path, is_searched| {
         (is_searched || path.is_absolute()) && workspace.may_be_in_project(path)
@@ -141,16 +159,68 @@ pub(super) fn strip_project_code(environment: &mut EnvVars, workspace: &Workspac
     environment.insert(PYTHON_SAFE_PATH.into(), "1".into());
 }
 
-/// Removes the search folders that commands of a session in `roots` can write to, and relative ones, so that
-/// a program outside the sandbox runs nothing that a command left behind. Python does not load modules from
-/// its working directory.
+/// Returns true if a word of a variable's value is or may be a relative path in one of the folders. Lists of
+/// folders to search are left to [`strip_entries`].
+fn names_project_file(name: &str, value: &OsStr, folders: &[&Path]) -> bool {
+    let is_other = [SEARCH_PATH_VARIABLES, SESSION_FOLDER_VARIABLES]
+        .concat()
+        .contains(&name);
+    let whole = Path::new(value);
+    let value = value.to_string_lossy();
+    // A path may contain blanks.
+    let is_absolute = whole.is_absolute() && whole.symlink_metadata().is_ok();
+    if is_other || is_absolute || value.contains("://") || matches_any(TEXT_VARIABLES, name) {
+        return false;
+    }
+    let is_path = PATH_VARIABLE_ENDS.iter().any(|end| name.ends_with(end));
+    let mut words = value
+        .split([' ', '\t', '\n', ':', '=', ',', ';'])
+        .filter(|word| !word.is_empty())
+        .enumerate();
+    words.any(|(at, word)| {
+        // A shell replaces the tilde in a command line.
+        let is_relative = !word.starts_with('/') && (at == 0 || !word.starts_with("~/"));
+        let exists = |folder: &&Path| folder.join(word).symlink_metadata().is_ok();
+        is_relative && (is_path || word.contains('/') || folders.iter().any(exists))
+    })
+}
+
+/// Removes the variables by which bash would read a file of the project before any line. Bash expands the
+/// value of the first.
+pub(super) fn strip_shell_files(environment: &mut EnvVars, workspace: &Workspace) {
+    environment.retain(|name, value| {
+        let is_certain = !value.to_string_lossy().contains(['$', '`']);
+        let mut paths = std::env::split_paths(value);
+        !SHELL_FILE_VARIABLES.iter().any(|it| name == *it)
+            || is_certain && !paths.any(|path| workspace.may_be_in_project(&path))
+    });
+}
+
+/// Returns the name and the path of bash, or else of sh, for lines that run with this `PATH`: never a program
+/// of the project, unless the project holds the system's own folders.
+pub(super) fn find_shell(path: &OsStr, workspace: &Workspace) -> Option<(&'static str, PathBuf)> {
+    let runs = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    ["bash", "sh"].into_iter().find_map(|name| {
+        let named = std::env::split_paths(path).map(|folder| folder.join(name));
+        let foreign = named.filter(|file| !workspace.may_be_in_project(file));
+        let usual = SYSTEM_FOLDERS
+            .iter()
+            .map(|folder| Path::new(folder).join(name));
+        Some((name, foreign.chain(usual).find(runs)?))
+    })
+}
+
+/// Removes the search folders that commands of a session in `roots` can write to, those of the project, and
+/// relative ones, so that a program outside the sandbox runs nothing that a command left behind. Python does
+/// not load modules from its working directory.
 pub fn strip_writable_paths(
     environment: &mut EnvVars,
     roots: &[PathBuf],
     sandbox: &SandboxSettings,
 ) {
     let confinement = sandbox.confinement(roots, &SandboxBaseline::default(), false);
-    let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_through_links());
+    let mut written = find_project_folders(roots, std::env::home_dir().as_deref());
+    written.extend(confinement.map_or_else(Vec::new, |it| it.writable_through_links()));
     strip_entries(environment, &|path, is_searched| {
         let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
         is_searched && (path.is_relative() || lies_in(path) || may_lead_into(path, &lies_in))
@@ -204,13 +274,14 @@ fn is_removed(name: &OsStr, hidden: &[String], passed: &[String]) -> bool {
         return true;
     }
     // A variable hidden by its full name stays hidden even if it is in `NOT_SECRET`.
-    let is_hidden =
-        |it: &String| matches_pattern(it, &name) && (*it == name || !is_not_secret(&name));
+    let is_hidden = |it: &String| {
+        matches_pattern(it, &name) && (*it == name || !matches_any(NOT_SECRET, &name))
+    };
     hidden.iter().any(is_hidden) && !passed.contains(&name)
 }
 
-fn is_not_secret(name: &str) -> bool {
-    NOT_SECRET
+fn matches_any(patterns: &[&str], name: &str) -> bool {
+    patterns
         .iter()
         .any(|pattern| matches_pattern(pattern, name))
 }
@@ -297,9 +368,14 @@ mod tests {
     #[test]
     fn readers_load_no_project_code() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let root = top.join("root");
+        for inner in ["root/named", ".git"] {
+            std::fs::create_dir_all(top.join(inner)).unwrap();
+        }
+        std::fs::write(top.join("1"), "").unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
-        let root = root.display();
+        let (root, outer) = (root.display(), top.join("tools").display().to_string());
         let path = format!("{root}/bin:/usr/bin::bin:/bin");
         let inside = format!("{root}:.");
         let inner = format!("{root}/tools");
@@ -317,6 +393,22 @@ mod tests {
             ("GIT_CONFIG_SYSTEM", "/etc/gitconfig"),
             ("XDG_CONFIG_HOME", "xdg"),
             ("PYENV_ROOT", inner.as_str()),
+            ("GOENV_ROOT", outer.as_str()),
+            ("RUSTUP_HOME", "rh"),
+            ("GIT_EXEC_PATH", "ge"),
+            ("PYTHONUSERBASE", "pu"),
+            ("PYTHONPYCACHEPREFIX", "pc"),
+            ("GIT_EDITOR", "python3 tools/edit.py"),
+            ("JAVA_TOOL_OPTIONS", "-javaagent:named"),
+            ("CI", "1"),
+            ("COLORTERM", "truecolor"),
+            ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/bus"),
+            ("DISPLAY", ":0"),
+            ("GIT_AUTHOR_NAME", "named"),
+            ("GIT_SSH_COMMAND", "ssh -i ~/.ssh/work"),
+            ("HTTPS_PROXY", "http://proxy:1"),
+            ("LC_CTYPE", "named"),
+            ("TZ", "Europe/Berlin"),
             ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
             ("LANG", ""),
@@ -325,10 +417,18 @@ mod tests {
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        strip_project_code(&mut environment, &workspace);
+        strip_project_code(&mut environment, workspace.cwd(), &workspace);
         let after = [
             ("PATH", "/usr/bin:/bin"),
             ("LD_LIBRARY_PATH", "/opt/x/lib"),
+            ("COLORTERM", "truecolor"),
+            ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/bus"),
+            ("DISPLAY", ":0"),
+            ("GIT_AUTHOR_NAME", "named"),
+            ("GIT_SSH_COMMAND", "ssh -i ~/.ssh/work"),
+            ("HTTPS_PROXY", "http://proxy:1"),
+            ("LC_CTYPE", "named"),
+            ("TZ", "Europe/Berlin"),
             ("GIT_CONFIG_SYSTEM", "/etc/gitconfig"),
             ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
@@ -337,6 +437,63 @@ mod tests {
         ];
         let expected = after.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(environment, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn shell_reads_no_file_of_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::local(root.clone()).unwrap();
+        let inside = root.join("env.sh").display().to_string();
+        for (variable, value, is_kept) in [
+            ("BASH_ENV", inside.as_str(), false),
+            ("BASH_ENV", "env.sh", false),
+            ("BASH_ENV", "", false),
+            ("BASH_ENV", "$PWD/env.sh", false),
+            ("BASH_ENV", "/etc/`pwd`", false),
+            ("ENV", "env.sh", false),
+            ("LOCPATH", "/usr/lib/locale:locale", false),
+            ("BASH_ENV", "/etc/env.sh", true),
+            ("LOCPATH", "/usr/lib/locale", true),
+            ("OTHER", "env.sh", true),
+        ] {
+            let mut environment = EnvVars::from([(variable.into(), value.into())]);
+            strip_shell_files(&mut environment, &workspace);
+            assert_eq!(environment.len() == 1, is_kept, "{variable}={value}");
+        }
+    }
+
+    #[test]
+    fn shell_is_no_program_of_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::local(root.clone()).unwrap();
+        let [inside, linked, plain, own] = [
+            root.clone(),
+            elsewhere.path().join("linked"),
+            elsewhere.path().join("plain"),
+            elsewhere.path().join("own"),
+        ];
+        for folder in [&linked, &plain, &own] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::copy("/bin/sh", inside.join("bash")).unwrap();
+        std::fs::copy("/bin/sh", own.join("bash")).unwrap();
+        std::fs::write(plain.join("bash"), "not executable").unwrap();
+        std::os::unix::fs::symlink(inside.join("bash"), linked.join("bash")).unwrap();
+        let others = [&inside, Path::new("bin"), Path::new(""), &linked, &plain];
+        let path = std::env::join_paths(others.into_iter().chain([own.as_path()])).unwrap();
+        let found = find_shell(&path, &workspace);
+        assert_eq!(found, Some(("bash", own.join("bash"))));
+        let path = std::env::join_paths(others).unwrap();
+        let (_, system) = find_shell(&path, &workspace).unwrap();
+        assert!(
+            system
+                .parent()
+                .is_some_and(|it| SYSTEM_FOLDERS.iter().any(|folder| it == *folder)),
+            "{system:?}"
+        );
     }
 
     #[test]
@@ -359,9 +516,13 @@ mod tests {
     #[test]
     fn writable_search_paths_are_stripped() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let roots = folders
+        let [root, outer] = folders
             .each_ref()
             .map(|folder| folder.path().canonicalize().unwrap());
+        for inner in [".git", "sub"] {
+            std::fs::create_dir(outer.join(inner)).unwrap();
+        }
+        let roots = [root, outer.join("sub")];
         let elsewhere = tempfile::tempdir().unwrap();
         let linked = elsewhere.path().join("linked");
         std::os::unix::fs::symlink(
@@ -370,9 +531,10 @@ mod tests {
         )
         .unwrap();
         let path = format!(
-            "{}:{}/bin:{}:/var/tmp/x:bin:/usr/bin",
+            "{}:{}/bin:{}/bin:{}:/var/tmp/x:bin:/usr/bin",
             roots[0].display(),
             roots[1].display(),
+            outer.display(),
             linked.display()
         );
         for (mode, expected) in [

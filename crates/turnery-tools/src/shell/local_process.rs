@@ -13,7 +13,13 @@ use crate::{
 };
 use rustix::io::Errno;
 use std::{
-    collections::BTreeMap, ffi::OsString, fs::File, io, os::fd::OwnedFd, path::Path, time::Duration,
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 use tokio::{
     io::AsyncReadExt,
@@ -35,8 +41,8 @@ pub(crate) struct ProcessSettings<'a> {
     pub(crate) passed: &'a [String],
     /// Access granted to the command; `None` for unrestricted.
     pub(crate) confinement: Option<&'a Confinement>,
-    /// The command only reads: its programs must not load code from session folders named in the environment.
-    pub(crate) runs_readers: bool,
+    /// The programs must not load code from folders of the project that the environment names.
+    pub(crate) loads_no_project_code: bool,
     /// Settings of git.
     pub(crate) git: GitSettings,
 }
@@ -53,7 +59,8 @@ pub(crate) async fn run(
     surroundings: ProcessSettings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, StopOutcome, String)> {
-    let mut environment = build_environment(surroundings, cwd, &cx.workspace);
+    let inherited = environment::inherited_env_with(surroundings.hidden, surroundings.passed);
+    let mut environment = build_environment(inherited, surroundings, cwd, &cx.workspace);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
         Some(confinement) if confinement.needs_scratch() => {
@@ -61,7 +68,11 @@ pub(crate) async fn run(
         }
         _ => None,
     };
-    let (mut tree, mut output) = start_shell(line, cwd, environment, confinement.as_ref()).await?;
+    let path = environment.get(OsStr::new("PATH")).cloned();
+    let shell = environment::find_shell(&path.unwrap_or_default(), &cx.workspace);
+    let shell = shell.ok_or(Errno::NOENT)?;
+    let started = start_shell(shell, line, cwd, environment, confinement);
+    let (mut tree, mut output) = started.await?;
     let mut kept = OutputBuffer::default();
     let mut stream = LiveOutput::default();
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -151,14 +162,19 @@ fn add_scratch(
 type CommandEnv = BTreeMap<OsString, OsString>;
 
 /// Returns the environment of a command that starts in `cwd`.
-fn build_environment(around: ProcessSettings<'_>, cwd: &Path, workspace: &Workspace) -> CommandEnv {
-    let mut environment = environment::inherited_env_with(around.hidden, around.passed);
+fn build_environment(
+    mut environment: CommandEnv,
+    around: ProcessSettings<'_>,
+    cwd: &Path,
+    workspace: &Workspace,
+) -> CommandEnv {
+    environment::strip_shell_files(&mut environment, workspace);
+    if around.loads_no_project_code {
+        environment::strip_project_code(&mut environment, cwd, workspace);
+    }
     let usual = environment::DEFAULT_VARIABLES.iter();
     environment.extend(usual.map(|(name, value)| (name.into(), value.into())));
     environment.insert(environment::PWD.into(), cwd.into());
-    if around.runs_readers {
-        environment::strip_project_code(&mut environment, workspace);
-    }
     apply_git_settings(around.git, &mut environment);
     environment
 }
@@ -166,34 +182,21 @@ fn build_environment(around: ProcessSettings<'_>, cwd: &Path, workspace: &Worksp
 /// Starts a command line. Stdin is empty; stdout and stderr share one pipe, so that their order is kept; none
 /// of this process's other descriptors is inherited (TR-12).
 async fn start_shell(
+    (name, shell): (&str, PathBuf),
     line: &str,
     cwd: &Path,
     environment: CommandEnv,
-    confinement: Option<&Confinement>,
-) -> io::Result<(ProcessTree, pipe::Receiver)> {
-    match start_with("bash", line, cwd, environment.clone(), confinement).await {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            start_with("sh", line, cwd, environment, confinement).await
-        }
-        started => started,
-    }
-}
-
-async fn start_with(
-    shell: &str,
-    line: &str,
-    cwd: &Path,
-    environment: CommandEnv,
-    confinement: Option<&Confinement>,
+    confinement: Option<Confinement>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
     let program = ProgramSpec {
         program: shell.into(),
-        args: vec!["-c".into(), line.into()],
+        // Messages begin with the name.
+        args: vec!["-c".into(), line.into(), name.into()],
         working_directory: cwd.to_owned(),
         environment,
-        confinement: confinement.cloned(),
+        confinement,
     };
     let stdio = ChildStdio {
         stdin: File::open("/dev/null")?.into(),

@@ -36,8 +36,8 @@ pub(crate) struct RunPlan {
     pub(crate) confinement: Option<Confinement>,
     /// The line may run in a client terminal, where it is not confined.
     pub(crate) may_use_terminals: bool,
-    /// The line only reads: its programs must not load code from session folders named in the environment.
-    pub(crate) runs_readers: bool,
+    /// The programs must not load code from folders of the project that the environment names.
+    pub(crate) loads_no_project_code: bool,
     /// Settings of git.
     pub(crate) git: GitSettings,
 }
@@ -61,7 +61,7 @@ pub(crate) fn plan(
         return RunPlan {
             confinement: None,
             may_use_terminals: true,
-            runs_readers: limits.commands_only_read,
+            loads_no_project_code: limits.loads_no_project_code,
             git,
         };
     }
@@ -73,7 +73,7 @@ pub(crate) fn plan(
             only_reads,
         ),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
-        runs_readers: only_reads || limits.commands_only_read,
+        loads_no_project_code: only_reads || limits.loads_no_project_code,
         git,
     }
 }

@@ -224,7 +224,7 @@ impl TypedTool for Shell {
             hidden: &self.hidden_env,
             passed: &self.passed_env,
             confinement: plan.confinement.as_ref(),
-            runs_readers: plan.runs_readers,
+            loads_no_project_code: plan.loads_no_project_code,
             git: plan.git,
         };
         match local_process::run(&args.command, &cwd, limit, surroundings, cx).await {

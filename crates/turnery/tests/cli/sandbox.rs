@@ -524,3 +524,64 @@ async fn read_only_commands_load_no_project_code() {
     assert!(!told.contains("of the project"), "{told}");
     assert!(told.contains("none"), "{told}");
 }
+
+#[tokio::test]
+async fn direct_tool_call_is_confined_as_configured() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    for (config, project, is_confined) in [
+        ("", "", is_confining),
+        ("sandbox = \"off\"", "", false),
+        ("sandbox = \"off\"", "sandbox = \"workspace\"", is_confining),
+    ] {
+        let home = Home::new();
+        home.write_file("turnery/config.toml", config);
+        home.write_file("project/.turnery/config.toml", project);
+        let folder = folder_outside_sandbox();
+        let file = folder.path().join("file");
+        let command = format!("echo x > inside; echo x > {}", file.display());
+        let args = json!({ "command": command }).to_string();
+        let done = home.run(&["tool", "call", "shell", &args]).await;
+        assert!(home.project_folder().join("inside").exists(), "{done:?}");
+        assert_eq!(file.exists(), !is_confined, "{config} {project}: {done:?}");
+    }
+}
+
+/// A rule for git allows git itself, and bash that starts it, not the project's programs of these names.
+#[tokio::test]
+async fn covered_git_runs_no_program_of_the_project() {
+    let home = Home::new();
+    home.write_file(
+        "turnery/config.toml",
+        "sandbox = \"off\"\nallow = [\"shell(git commit:+)\", \"shell(touch made)\"]\n",
+    );
+    home.write_file("project/env.sh", ": > marked\n");
+    for program in ["bash", "git", "gpg"] {
+        let script = home.write_file(
+            format!("project/node_modules/.bin/{program}"),
+            "#!/bin/sh\n: > marked\n",
+        );
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(script, mode).expect("executable");
+    }
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let git = git.args(args).current_dir(home.project_folder());
+        assert!(git.status().expect("git").success());
+    };
+    git(&["init", "-q"]);
+    git(&["config", "commit.gpgSign", "true"]);
+    let inside = home.project_folder().join("node_modules/.bin");
+    for folder in [inside.as_path(), Path::new("node_modules/.bin")] {
+        let path = [folder, Path::new("/usr/bin"), Path::new("/bin")];
+        let path = std::env::join_paths(path).expect("a path");
+        for command in ["git commit --allow-empty -m x", "touch made"] {
+            let variables = [("PATH", path.as_os_str()), ("BASH_ENV", "env.sh".as_ref())];
+            let told = run_in_ask_mode(&home, command, variables).await;
+            assert!(told.contains("exit code"), "{command}: {told}");
+            assert!(
+                !home.project_folder().join("marked").exists(),
+                "{command}: {told}"
+            );
+        }
+    }
+}
