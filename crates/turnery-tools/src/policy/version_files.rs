@@ -61,12 +61,15 @@ pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
         })
         .collect();
     let mut folders = folders.iter();
-    folders.any(|folder| has_folder_of_project(folder, workspace))
+    folders.any(|folder| has_folder_of_project(folder, &home, workspace))
 }
 
-fn has_folder_of_project(versions: &Path, workspace: &Workspace) -> bool {
+fn has_folder_of_project(versions: &Path, home: &Path, workspace: &Workspace) -> bool {
     let exists = !versions.is_absolute() || versions.exists();
-    exists && workspace.may_be_in_project(versions) || has_link_into_project(versions, 0, workspace)
+    // In a session in the home folder, the usual folders are the user's.
+    let is_users = || versions.starts_with(home) && workspace.may_be_in_project(home);
+    exists && workspace.may_be_in_project(versions) && !is_users()
+        || has_link_into_project(versions, 0, workspace)
 }
 
 /// Returns true if a link among the versions leads into the project: a version, or one of its programs or environments.
@@ -145,9 +148,18 @@ mod tests {
         fs::create_dir_all(versions.join("stable/bin")).unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
         symlink("stable", versions.join("default")).unwrap();
-        assert!(!has_folder_of_project(&versions, &workspace));
+        let home = folder.join("home");
+        assert!(!has_folder_of_project(&versions, &home, &workspace));
+        assert!(!has_folder_of_project(
+            &root.join("build"),
+            &root,
+            &workspace
+        ));
         for inside in [root.join("build"), "relative".into()] {
-            assert!(has_folder_of_project(&inside, &workspace), "{inside:?}");
+            assert!(
+                has_folder_of_project(&inside, &home, &workspace),
+                "{inside:?}"
+            );
         }
         symlink(root.join("build"), versions.join("dev")).unwrap();
         assert!(has_link_into_project(&versions, 0, &workspace));
