@@ -130,7 +130,9 @@ impl CommandLineAccess {
                 git::GitChange::Index => git::is_index_commit(command),
                 git::GitChange::WorkTree => false,
             };
-            if reads.is_none() && left != git::GitChange::WorkTree {
+            // A commit of the index leaves the index as it was checked.
+            let is_change = reads.is_none() && !git::is_index_commit(command);
+            if is_change && left != git::GitChange::WorkTree {
                 left = match git::classify_change(command) {
                     git::GitChange::Nothing => left,
                     other => other,

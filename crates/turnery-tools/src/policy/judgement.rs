@@ -514,8 +514,9 @@ impl Policy {
 
 /// Programs without settings that name other programs, which no version manager selects.
 const PROGRAMS_WITHOUT_SETTINGS: &[&str] = &[
-    "[", "[[", "basename", "cat", "cd", "cut", "date", "dirname", "echo", "false", "find", "grep",
-    "head", "ls", "printf", "pwd", "sed", "sort", "tail", "test", "tr", "true", "uniq", "wc",
+    ":", "[", "[[", "basename", "cat", "cd", "cut", "date", "dirname", "echo", "false", "find",
+    "grep", "head", "ls", "printf", "pwd", "sed", "sort", "tail", "test", "tr", "true", "uniq",
+    "wc",
 ];
 
 /// Returns true for programs whose settings name other programs, and for those that a version manager selects.

@@ -518,3 +518,19 @@ fn readers_and_covered_git_load_no_project_code() {
         assert_eq!(limits.loads_no_project_code, expected, "{line}");
     }
 }
+
+#[test]
+fn commit_of_checked_index_leaves_later_git_commands_allowed() {
+    let bench = JudgementFixture::new();
+    let rules = ["shell(git add:+)", "shell(git commit:+)"];
+    let policy = policy(Mode::Ask, &rules, &[]);
+    for (line, is_allowed) in [
+        ("git commit -m x && git status", true),
+        ("git commit -m x && git commit -m y && git status", true),
+        ("git commit -a -m x && git status", false),
+        ("git add a && git commit -m x && git status", false),
+    ] {
+        let judged = bench.judge_shell(&policy, line);
+        assert_eq!(judged == Judgement::Allow, is_allowed, "{line}: {judged:?}");
+    }
+}

@@ -42,7 +42,8 @@ pub(crate) enum ProgramSet {
 
 /// Commands built into bash.
 const BUILTINS: &[&str] = &[
-    "[", "[[", "cd", "command", "echo", "false", "printf", "pwd", "test", "true", "type", "ulimit",
+    ":", "[", "[[", "cd", "command", "echo", "false", "printf", "pwd", "test", "true", "type",
+    "ulimit",
 ];
 
 /// Programs that look up and start other programs by name. A trailing `*` matches any suffix.

@@ -70,7 +70,7 @@ pub(crate) fn arguments<'a>(
                     return None;
                 }
                 // git takes the value of these options in the same word or not at all.
-                let optional = program.words[0] == "git" && "UMC".contains(letter);
+                let optional = program.words[0] == "git" && "UMCu".contains(letter);
                 // tree reads the following letters as further options.
                 if program.words[0] == "tree" && !rest.as_str().is_empty() {
                     return None;

@@ -236,7 +236,9 @@ fn awk_only_prints(program: &str) -> bool {
         "@",
         "#",
     ];
-    let pipes = program.replace("||", "  ");
+    // Before the first brace there are only patterns.
+    let actions = program.find('{').and_then(|at| program.get(at..));
+    let pipes = actions.unwrap_or_default().replace("||", "  ");
     if pipes.contains('|') || REFUSED.iter().any(|word| program.contains(word)) {
         return false;
     }

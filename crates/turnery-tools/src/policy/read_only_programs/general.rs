@@ -234,6 +234,7 @@ pub(super) const GENERAL_PROGRAMS: &[ReadOnlyProgram] = &[
     program(&["command"], "vV", "", &[], ProgramOperands::Text),
     program(&["seq"], "w", "s", &[], ProgramOperands::Text),
     program(&["pwd"], "LP", "", &[], ProgramOperands::None),
+    program(&[":"], "", "", &[], ProgramOperands::None),
     program(&["true"], "", "", &[], ProgramOperands::None),
     program(&["false"], "", "", &[], ProgramOperands::None),
     program(&["whoami"], "", "", &[], ProgramOperands::None),

@@ -4,6 +4,7 @@ use super::{ProgramOperands, ReadOnlyProgram, confined_program, program};
 
 const DIFF_LONG: &[&str] = &[
     "--cached",
+    "--check",
     "--color=",
     "--compact-summary",
     "--diff-filter=",
@@ -84,8 +85,8 @@ pub(super) const GIT_COMMANDS: &[ReadOnlyProgram] =
         program(&["git"], "", "", &["--version"], ProgramOperands::None),
         program(
             &["git", "status"],
-            "bsuz",
-            "",
+            "bsz",
+            "u",
             &[
                 "--branch",
                 "--ignored",
@@ -238,6 +239,20 @@ pub(super) const GIT_COMMANDS: &[ReadOnlyProgram] =
             ProgramOperands::Revisions,
         )
         .with_confined_options("", "", &["--no-merges", "--since="]),
+        confined_program(
+            &["git", "branch", "--merged"],
+            "arv",
+            "",
+            &["--sort="],
+            ProgramOperands::Text,
+        ),
+        confined_program(
+            &["git", "branch", "--no-merged"],
+            "arv",
+            "",
+            &["--sort="],
+            ProgramOperands::Text,
+        ),
         confined_program(
             &["git", "branch", "--list"],
             "arv",
