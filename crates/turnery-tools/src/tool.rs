@@ -112,12 +112,14 @@ pub struct ToolCx {
 }
 
 impl ToolCx {
-    /// Resolves a path for reading or writing. Fails if it is outside the roots or hidden.
+    /// Resolves a path for reading or writing. Fails if it is outside the roots or hidden by any of its names.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let path = self.workspace.resolve(path)?;
-        self.hidden
-            .check_not_hidden(&path, self.workspace.roots())?;
-        Ok(path)
+        let resolved = self.workspace.resolve(path)?;
+        for name in self.workspace.path_aliases(resolved.clone(), path) {
+            self.hidden
+                .check_not_hidden(&name, self.workspace.roots())?;
+        }
+        Ok(resolved)
     }
 
     /// Fails once the call is cancelled. Must be called right before every change.

@@ -26,21 +26,29 @@ use ignore_files::IgnoreFiles;
 pub(crate) struct HiddenFilter {
     hidden: HiddenFiles,
     roots: Arc<[PathBuf]>,
+    /// Names of the walk's start, the resolved one first.
+    starts: Arc<[PathBuf]>,
     has_hidden_any: Arc<AtomicBool>,
 }
 
 impl HiddenFilter {
-    /// Creates the filter for the walks of one call.
-    pub(crate) fn new(cx: &ToolCx) -> Self {
+    /// Creates the filter for the walk of a call from `start`, which the call named `called`.
+    pub(crate) fn new(cx: &ToolCx, start: &Path, called: &str) -> Self {
+        let starts = cx.workspace.path_aliases(start.to_owned(), called);
         Self {
             hidden: cx.hidden.clone(),
             roots: cx.workspace.roots().into(),
+            starts: starts.into(),
             has_hidden_any: Arc::default(),
         }
     }
 
     fn hides(&self, path: &Path) -> bool {
-        let covers = self.hidden.hides(path, &self.roots);
+        let start = self.starts.first();
+        let below = start.and_then(|start| path.strip_prefix(start).ok());
+        let below = below.unwrap_or(path);
+        let mut names = self.starts.iter().map(|start| start.join(below));
+        let covers = names.any(|name| self.hidden.hides(&name, &self.roots));
         if covers {
             self.has_hidden_any.store(true, Ordering::Relaxed);
         }

@@ -91,7 +91,7 @@ impl TypedTool for FindFiles {
         let start = cx.resolve(&folder)?;
         let glob = PathGlob::new(&pattern)?;
         let workspace = cx.workspace.clone();
-        let veil = HiddenFilter::new(cx);
+        let veil = HiddenFilter::new(cx, &start, &folder);
         let found = run_blocking(&cx.cancel, move |cancel| {
             if !start.exists() {
                 return Err(no_such_file(&start, &workspace));

@@ -63,7 +63,7 @@ impl TypedTool for ListDir {
         let path = cx.resolve(requested_path(&args))?;
         let depth = args.depth.unwrap_or(DEFAULT_DEPTH).max(1) as usize;
         let workspace = cx.workspace.clone();
-        let veil = HiddenFilter::new(cx);
+        let veil = HiddenFilter::new(cx, &path, requested_path(&args));
         let tree = run_blocking(&cx.cancel, move |cancel| {
             match fs::symlink_metadata(&path) {
                 Ok(data) if data.is_dir() => render_tree(&path, depth, &veil, cancel),

@@ -97,7 +97,7 @@ impl TypedTool for Search {
                 .clamp(1, MAX_RESULTS) as usize,
         };
         let workspace = cx.workspace.clone();
-        let veil = HiddenFilter::new(cx);
+        let veil = HiddenFilter::new(cx, &start, requested_path(&args));
         let hits = run_blocking(&cx.cancel, move |cancel| {
             if !start.exists() {
                 return Err(no_such_file(&start, &workspace));

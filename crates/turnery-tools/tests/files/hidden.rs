@@ -109,6 +109,31 @@ async fn failed_edit_does_not_reveal_hidden_text() {
 }
 
 #[tokio::test]
+async fn files_below_link_that_a_rule_names_are_hidden() {
+    let mut bench = fixture();
+    std::os::unix::fs::symlink("src", bench.root.join("link")).unwrap();
+    let policy = Policy::new(
+        Mode::Auto,
+        Vec::new(),
+        vec!["read(link/**)".parse().unwrap()],
+    );
+    for (name, args) in [
+        ("search", json!({"pattern": "TOKEN", "path": "link"})),
+        ("list_dir", json!({"path": "link"})),
+        ("find_files", json!({"pattern": "*.rs", "path": "link"})),
+    ] {
+        bench.cx.hidden = policy.hidden_files_for(name);
+        let text = bench.call_text(name, args).await;
+        assert!(!text.contains("a.rs"), "{text}");
+        assert!(text.ends_with("left out]"), "{text}");
+    }
+    bench.cx.hidden = policy.hidden_files_for("edit_file");
+    let args = json!({"path": "link/a.rs", "old_text": "TOKEN in cod3", "new_text": "x"});
+    let failure = bench.prepare("edit_file", args).await.unwrap_err();
+    assert_eq!(failure.kind, ToolErrorKind::Denied);
+}
+
+#[tokio::test]
 async fn without_a_rule_nothing_is_hidden() {
     let bench = fixture();
     let read = new_call("read_file", json!({"path": ".env"}));
