@@ -291,6 +291,7 @@ impl CommandLine {
                 _ => self.is_uncertain = true,
             }
         }
+        self.is_uncertain |= command_wrappers::sets_variable(name, &args);
         self.is_uncertain |= scope.is_some() && has_line_breaks(node, source, false);
         self.is_uncertain |=
             scope.is_some() && !ExpansionScope::has_command_budget(self.commands.len());

@@ -5,7 +5,7 @@ use super::{
     command_line::{CommandLine, SimpleCommand, base_folders},
     git,
     inner_commands::{self, InnerCommands},
-    named_paths::named_paths,
+    named_paths::{named_paths, program_paths},
     path_checks::is_inside_roots,
     read_only,
 };
@@ -71,6 +71,7 @@ impl CommandLineAccess {
         let mut named_to_read = names(&line.input_files);
         let mut named_to_edit = writes.clone();
         for (command, reads) in line.commands.iter().zip(&reads).filter(|_| with_names) {
+            named_to_read.extend(program_paths(command, &bases, workspace));
             let named = named_paths(command, &bases, workspace);
             if reads.is_none() {
                 named_to_edit.extend(named.iter().cloned());

@@ -3,14 +3,15 @@
 
 use super::{
     command_line::SimpleCommand,
-    command_wrappers::{is_interpreter, may_be_option},
+    command_wrappers::{is_interpreter, may_be_option, may_be_script},
     program_name::{ProgramName, base_name},
     rule::{MatchCertainty, is_assignment, words_follow_options},
     shell_word::ShellWord,
 };
 
-/// Programs that start the command after these words; `_` matches any word.
+/// Programs that start the command after these words; `_` matches any word but an option, `*` all words to `--`.
 const COMMAND_RUNNERS: &[&[&str]] = &[
+    &["R", "CMD"],
     &["asdf", "exec"],
     &["aws-vault", "exec", "_"],
     &["bear"],
@@ -21,10 +22,9 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["bunx"],
     &["cabal", "exec"],
     &["ccache"],
-    &["chamber", "exec", "_"],
+    &["chamber", "exec", "*"],
     &["conda", "run"],
     &["cross-env"],
-    &["cross-env-shell"],
     &["direnv", "exec", "_"],
     &["distcc"],
     &["doppler", "run"],
@@ -43,8 +43,8 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["lerna", "exec"],
     &["mamba", "run"],
     &["micromamba", "run"],
-    &["mise", "exec"],
-    &["mise", "x"],
+    &["mise", "exec", "*"],
+    &["mise", "x", "*"],
     &["mpiexec"],
     &["mpirun"],
     &["nodenv", "exec"],
@@ -65,8 +65,8 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["poetry", "run"],
     &["pyenv", "exec"],
     &["rbenv", "exec"],
-    &["rtx", "exec"],
-    &["rtx", "x"],
+    &["rtx", "exec", "*"],
+    &["rtx", "x", "*"],
     &["rustup", "run", "_"],
     &["rye", "run"],
     &["sccache"],
@@ -84,6 +84,7 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
 /// or words of which one must be among the others; none are needed if the list is empty.
 const SHELL_LINE_STARTERS: &[(&[&str], &[&str])] = &[
     (&["bun", "exec"], &[]),
+    (&["cross-env-shell"], &[]),
     (&["git", "bisect"], &["run"]),
     (&["git", "filter-branch"], &[]),
     (&["git", "for-each-repo"], &[]),
@@ -94,6 +95,20 @@ const SHELL_LINE_STARTERS: &[(&[&str], &[&str])] = &[
     (&["nix-shell"], &["--command", "--run"]),
 ];
 
+/// Interpreters whose first argument may be a subcommand.
+const INTERPRETERS_WITH_SUBCOMMANDS: &[&str] = &["R", "bun", "deno", "node", "nodejs", "tsx"];
+
+/// Programs of [`COMMAND_WRAPPERS`](super::command_wrappers) that do nothing but start the command after these words.
+const PLAIN_WRAPPERS: &[&[&str]] = &[
+    &["chronic"],
+    &["nice"],
+    &["nice", "-n", "_"],
+    &["nohup"],
+    &["setsid"],
+    &["time"],
+    &["timeout", "_"],
+];
+
 /// Command that the arguments of a runner name.
 pub(crate) enum StartedWords<'a> {
     Nothing,
@@ -101,25 +116,26 @@ pub(crate) enum StartedWords<'a> {
     Words(&'a [ShellWord]),
 }
 
-/// Finds the words of the command that a runner starts.
+/// Finds the words of the command that a runner or a plain wrapper starts.
 pub(crate) fn started_words(command: &SimpleCommand) -> StartedWords<'_> {
     let program = ProgramName::new(&command.name);
-    let starters = COMMAND_RUNNERS
-        .iter()
-        .filter_map(|words| words.split_first());
-    let fits = starters
+    let args = &command.args;
+    let rows = COMMAND_RUNNERS.iter().chain(PLAIN_WRAPPERS);
+    let fits = rows
+        .filter_map(|words| words.split_first())
         .filter(|(name, _)| program.is(name))
-        .map(|(_, words)| (match_leading_args(&command.args, words), words.len()));
+        .map(|(_, words)| match_leading_args(args, words));
     match fits.max() {
-        _ if passes_shell_line(&program, &command.args) => StartedWords::Unknown,
+        _ if passes_shell_line(&program, args) => StartedWords::Unknown,
         None | Some((MatchCertainty::No, _)) => StartedWords::Nothing,
         Some((MatchCertainty::Maybe, _)) => StartedWords::Unknown,
         Some((MatchCertainty::Yes, skipped)) => {
-            let words = command.args.get(skipped..).unwrap_or_default();
-            // Runners may set variables for the command.
+            let words = args.get(skipped..).unwrap_or_default();
+            // Runners may set variables for the command; to these, `ruff==0.5` is the command.
+            let sets_none = program.is_in(&["pipx", "uv", "uvx"]);
             let is_before = |word: &ShellWord| {
                 word.known_text()
-                    .is_some_and(|it| it == "--" || is_assignment(it))
+                    .is_some_and(|it| it == "--" || !sets_none && is_assignment(it))
             };
             let start = words
                 .iter()
@@ -134,6 +150,20 @@ pub(crate) fn started_words(command: &SimpleCommand) -> StartedWords<'_> {
     }
 }
 
+/// Returns true if the command is opaque, and no plain wrapper whose command is found. `time` may set variables for it.
+pub(crate) fn hides_command(command: &SimpleCommand) -> bool {
+    let program = ProgramName::new(&command.name);
+    let mut wrappers = PLAIN_WRAPPERS.iter().filter_map(|words| words.first());
+    let found = match started_words(command) {
+        StartedWords::Words(words) => words.len(),
+        StartedWords::Nothing | StartedWords::Unknown => return command.is_opaque,
+    };
+    let mut before = command.args.iter().take(command.args.len() - found);
+    let is_plain = wrappers.any(|name| program.is(name))
+        && !before.any(|word| word.known_text().is_none_or(is_assignment));
+    command.is_opaque && !is_plain
+}
+
 /// Returns true for an option without a value, such as `--version`. Alone it names no command.
 fn is_bare_option(word: &ShellWord) -> bool {
     let option = word.known_text().and_then(|word| word.strip_prefix('-'));
@@ -141,54 +171,67 @@ fn is_bare_option(word: &ShellWord) -> bool {
         .is_some_and(|option| option.len() == 1 || option.starts_with('-') && !option.contains('='))
 }
 
-/// Returns the script or module that an interpreter runs, as the command that it is.
-pub(crate) fn started_script(command: &SimpleCommand) -> Option<SimpleCommand> {
+/// Returns the words of the script or module that an interpreter certainly runs.
+pub(crate) fn started_script(command: &SimpleCommand) -> Option<&[ShellWord]> {
     let program = ProgramName::new(&command.name);
     if !is_interpreter(&program) && !program.is_in(&[".", "source"]) {
         return None;
     }
-    let first = command.args.first().and_then(ShellWord::known_text)?;
-    let skipped = match first {
-        "-m" if program.starts_with("py") => 1,
-        "run" if program.is_in(&["bun", "deno"]) => {
-            let is_option =
-                |word: &ShellWord| word.known_text().is_some_and(|it| it.starts_with('-'));
-            1 + command
-                .args
-                .iter()
-                .skip(1)
-                .take_while(|word| is_option(word))
-                .count()
-        }
-        _ => 0,
+    let first = command.args.first()?.known_text()?;
+    let words = match first {
+        "-m" if program.starts_with("py") => command.args.get(1..)?,
+        _ => &command.args,
     };
-    let script = command.args.get(skipped)?.known_text()?;
-    (!script.starts_with('-')).then(|| SimpleCommand {
-        name: script.to_owned(),
-        args: command.args.get(skipped + 1..).unwrap_or_default().to_vec(),
-        ..command.clone()
-    })
+    let script = words.first()?.known_text()?;
+    let is_folder = matches!(base_name(script), "" | "." | "..");
+    let is_certain = may_be_script(script) && !is_folder && !may_be_subcommand(&program, first);
+    is_certain.then_some(words)
 }
 
-/// Matches the first arguments against the words. An option before them may have a value, so the first word
-/// is then uncertain.
-fn match_leading_args(args: &[ShellWord], words: &[&str]) -> MatchCertainty {
-    let known = || -> Vec<&str> {
-        let known = words.iter().filter(|word| **word != "_");
-        known.copied().collect()
+/// Returns the words of all scripts that an interpreter with subcommands may run.
+pub(crate) fn possible_scripts(command: &SimpleCommand) -> impl Iterator<Item = &[ShellWord]> {
+    let program = ProgramName::new(&command.name);
+    let first = command.args.first().and_then(ShellWord::known_text);
+    let count = match first {
+        Some(first) if may_be_subcommand(&program, first) => command.args.len(),
+        Some(_) | None => 0,
     };
-    let mut given = args.iter().map(ShellWord::known_text);
+    (0..count).filter_map(|at| command.args.get(at..))
+}
+
+/// Returns true if the first argument may be a subcommand, so that the script is a later one: `deno run x.ts`.
+fn may_be_subcommand(program: &ProgramName, first: &str) -> bool {
+    program.is_in(INTERPRETERS_WITH_SUBCOMMANDS) && !first.contains(['.', '/'])
+}
+
+/// Matches the first arguments against the words: returns the number of those before the command. An option before
+/// them may have a value, so the first word is then uncertain.
+fn match_leading_args(args: &[ShellWord], words: &[&str]) -> (MatchCertainty, usize) {
+    let known: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| !matches!(*word, "_" | "*"))
+        .collect();
+    let is_end = |arg: &ShellWord| arg.known_text() == Some("--");
+    let mut rest = args;
     for word in words {
-        match given.next() {
-            Some(Some(arg)) if *word == "_" || arg == *word => {}
-            Some(None) => return MatchCertainty::Maybe,
-            Some(Some(_)) | None if words_follow_options(&known(), args) => {
-                return MatchCertainty::Maybe;
-            }
-            Some(Some(_)) | None => return MatchCertainty::No,
+        let first = rest.iter().position(|arg| !is_end(arg) || *word == "*");
+        let arg = first.and_then(|first| rest.get(first));
+        let fits = match (*word, arg.map(ShellWord::known_text)) {
+            ("_" | "*", None) => return (MatchCertainty::No, 0),
+            ("*", Some(_)) => rest.iter().position(is_end),
+            ("_", Some(Some(arg))) if arg.starts_with('-') || is_assignment(arg) => None,
+            (_, Some(None)) => None,
+            (word, Some(Some(arg))) if word == "_" || arg == word => first,
+            _ if words_follow_options(&known, args) => None,
+            _ => return (MatchCertainty::No, 0),
+        };
+        match fits {
+            Some(fits) => rest = rest.get(fits + 1..).unwrap_or_default(),
+            None => return (MatchCertainty::Maybe, 0),
         }
     }
-    MatchCertainty::Yes
+    (MatchCertainty::Yes, args.len() - rest.len())
 }
 
 /// Returns true for commands that pass a line to a shell. An unknown word may be any of the words.
@@ -226,7 +269,9 @@ mod tests {
 
     #[test]
     fn tables_are_sorted_sets() {
-        assert!(COMMAND_RUNNERS.windows(2).all(|pair| pair[0] < pair[1]));
+        for rows in [COMMAND_RUNNERS, PLAIN_WRAPPERS] {
+            assert!(rows.windows(2).all(|pair| pair[0] < pair[1]));
+        }
         assert!(SHELL_LINE_STARTERS.windows(2).all(|pair| pair[0] < pair[1]));
     }
 }

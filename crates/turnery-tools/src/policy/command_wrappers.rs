@@ -170,8 +170,8 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "xvfb-run",
 ];
 
-/// Interpreters. A call is opaque unless its first argument is a script file, `--version` alone, or `-m
-/// MODULE` of Python.
+/// Interpreters. A call is opaque unless its first argument is a script file, the option that prints the version
+/// alone, or `-m MODULE` of Python.
 const INTERPRETERS: &[&str] = &[
     "ash",
     "bash",
@@ -211,6 +211,11 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
+/// Interpreters that print their version for `-v`. Others read commands from their input.
+const VERSION_BY_V: &[&str] = &[
+    "bun", "fish", "lua", "luajit", "node", "nodejs", "perl", "php", "ruby", "ts-node",
+];
+
 /// Shell keywords. One in the place of a command means that the parser misread the line.
 const SHELL_KEYWORDS: &[&str] = &[
     "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "then",
@@ -232,8 +237,8 @@ pub(crate) fn is_opaque(name: &str, args: &[ShellWord]) -> bool {
     if program.is_empty() || SHELL_KEYWORDS.contains(&base_name(name)) {
         return true;
     }
-    // The dynamic loader runs the program named by its argument.
-    if program.starts_with("ld-linux") || program.starts_with("ld-musl") {
+    // The dynamic loader runs the program named by its argument, and `/proc/self/exe` is the shell itself.
+    if program.starts_with("ld-linux") || program.starts_with("ld-musl") || name.ends_with("/exe") {
         return true;
     }
     let first = args.first().and_then(ShellWord::known_text);
@@ -242,11 +247,20 @@ pub(crate) fn is_opaque(name: &str, args: &[ShellWord]) -> bool {
     }
     if is_interpreter(&program) {
         let words: Vec<Option<&str>> = args.iter().map(ShellWord::known_text).collect();
+        let may_run_text =
+            |word: &&str| matches!(*word, "-" | "--eval" | "-e" | "eval" | "exec" | "repl");
         return match words.as_slice() {
-            [Some("--version" | "-V" | "-v")] => false,
+            // This one reads its input.
+            [Some("--version")] => program.is("csh"),
+            [Some("-V")] => !(program.starts_with("py") || program.is("deno")),
+            [Some("-v")] => !program.is_in(VERSION_BY_V),
             [Some("-m"), Some(module), ..] if program.starts_with("py") => module.starts_with('-'),
-            [Some("eval" | "exec" | "repl"), ..] if program.is_in(&["bun", "deno"]) => true,
-            [Some(script), ..] => script.starts_with('-') || script.is_empty(),
+            words
+                if program.is_in(&["bun", "deno"]) && words.iter().flatten().any(may_run_text) =>
+            {
+                true
+            }
+            [Some(script), ..] => !may_be_script(script),
             _ => true,
         };
     }
@@ -282,11 +296,42 @@ pub(crate) fn is_interpreter(program: &ProgramName) -> bool {
     program.is_in(INTERPRETERS)
 }
 
+/// Returns true if the first argument of an interpreter is a script file, neither an option (of a shell also with `+`)
+/// nor a name of its input.
+pub(crate) fn may_be_script(word: &str) -> bool {
+    let is_input = base_name(word) == "stdin" || word.rsplit('/').nth(1) == Some("fd");
+    !word.is_empty() && !word.starts_with(['-', '+']) && !is_input
+}
+
+/// Returns true if the builtin sets a variable that its words name, such as `PATH`.
+pub(crate) fn sets_variable(name: &str, args: &[ShellWord]) -> bool {
+    let has = |option: &str| {
+        let mut words = args.iter().map(ShellWord::known_text);
+        !begins_with_operand(args)
+            && words.any(|word| word.is_none_or(|word| may_be_option(word, option)))
+    };
+    match name {
+        "getopts" | "let" | "mapfile" | "read" | "readarray" => true,
+        "printf" => has("-v"),
+        "wait" => has("-p"),
+        _ => false,
+    }
+}
+
+/// Returns true if the first argument is certainly no option.
+fn begins_with_operand(args: &[ShellWord]) -> bool {
+    let first = args.first().and_then(ShellWord::known_text);
+    first.is_some_and(|word| !word.starts_with('-'))
+}
+
 /// Returns true if the builtin may evaluate the subscript in the name of a variable: `test -v 'a[$(rm x)]'`.
 fn evaluates_subscript(program: &ProgramName, args: &[ShellWord]) -> bool {
     let Some((_, options)) = SUBSCRIPT_OPTIONS.iter().find(|(name, _)| program.is(name)) else {
         return false;
     };
+    if program.is_in(&["printf", "wait"]) && begins_with_operand(args) {
+        return false;
+    }
     let has_subscript = |word: Option<&str>| word.is_none_or(|word| word.contains('['));
     let words: Vec<Option<&str>> = args.iter().map(ShellWord::known_text).collect();
     words.iter().enumerate().any(|(at, word)| {
@@ -374,7 +419,7 @@ mod tests {
         let folded = |list: &[&str]| -> Vec<String> {
             list.iter().map(|word| word.to_lowercase()).collect()
         };
-        for list in [COMMAND_WRAPPERS, INTERPRETERS, SHELL_KEYWORDS] {
+        for list in [COMMAND_WRAPPERS, INTERPRETERS, SHELL_KEYWORDS, VERSION_BY_V] {
             let words = folded(list);
             assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{words:?}");
         }

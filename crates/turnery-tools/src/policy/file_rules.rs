@@ -5,8 +5,9 @@ use super::{
     Policy, Rule, bounded_walk,
     command_line::{CommandLine, SimpleCommand},
     command_line_access::CommandLineAccess,
+    command_starters::hides_command,
     git,
-    named_paths::named_paths,
+    named_paths::{named_paths, program_paths},
     program_name::ProgramName,
     read_only_scripts,
     rule::{EDIT_GROUP, READ_GROUP, RulePattern},
@@ -44,11 +45,15 @@ impl Policy {
         };
         let is_unclear =
             |command: &SimpleCommand| has_unresolved_word(command) || has_unclear_script(command);
-        if line.is_uncertain || line.commands.iter().any(is_unclear) {
+        let mut started = found.inner_commands.iter().flat_map(|it| &it.commands);
+        if line.is_uncertain
+            || line.commands.iter().any(is_unclear)
+            || started.any(has_unclear_script)
+        {
             return true;
         }
         let is_unknown = |command: &SimpleCommand| {
-            let paths = named(command);
+            let paths = [named(command), program_paths(command, bases, workspace)].concat();
             paths.iter().any(|path| !workspace.can_resolve(path))
         };
         let mut redirected = line.input_files.iter().chain(&line.output_files);
@@ -68,7 +73,7 @@ impl Policy {
             .zip(&found.reads)
             .zip(&found.inner_commands);
         commands.into_iter().any(|((command, reads), started)| {
-            let is_opaque = || started.commands.iter().any(|it| it.is_opaque);
+            let is_opaque = || started.commands.iter().any(hides_command);
             if started.is_uncertain || is_opaque() && reads.is_none() {
                 return true;
             }
@@ -90,7 +95,9 @@ impl Policy {
                 Some(reads) => [named(command), reads.paths.clone()].concat(),
                 None => named(command),
             };
-            if searches_working_folder(command)
+            // What a read-only search reads is known.
+            let is_elsewhere = reads.as_ref().is_some_and(|reads| !reads.paths.is_empty());
+            if !is_elsewhere && searches_working_folder(command)
                 || started.commands.iter().any(searches_working_folder)
             {
                 folders.extend_from_slice(bases);
@@ -132,7 +139,7 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
         Some(word) => !has_magic(word),
         None => is_condition && *word == ShellWord::ExitCode,
     };
-    !takes_no_file && (command.is_opaque || !command.args.iter().all(is_known))
+    hides_command(command) || !takes_no_file && !command.args.iter().all(is_known)
 }
 
 /// Returns true if the command searches its working directory when its words name no folder.

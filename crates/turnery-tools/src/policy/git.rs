@@ -78,7 +78,7 @@ impl GitRun {
 /// Returns true if the program runs git in its working directory.
 pub(crate) fn is_git(command: &SimpleCommand) -> bool {
     let program = program_name::base_name(&command.name);
-    matches!(program, "git" | "gh") || program.starts_with("git-")
+    matches!(program, "git" | "gh") || program.starts_with("git-") && !program.contains('.')
 }
 
 /// Returns true if a git command, started in any of `bases`, runs nothing that a repository names.

@@ -3,8 +3,8 @@
 use super::{
     bounded_walk,
     command_line::SimpleCommand,
-    command_starters::{StartedWords, as_git_command, started_words},
-    command_wrappers::is_opaque,
+    command_starters::{StartedWords, as_git_command, started_script, started_words},
+    command_wrappers::{is_opaque, sets_variable},
     program_name::ProgramName,
     read_only::{self, ProgramSet, ReadAccess},
     read_only_arguments,
@@ -29,7 +29,7 @@ pub(crate) struct InnerCommands {
     pub(crate) is_uncertain: bool,
 }
 
-/// Finds the commands that `xargs`, `find` or an environment runner starts.
+/// Finds the commands that `xargs`, `find`, an environment runner, a plain wrapper or an interpreter starts.
 pub(crate) fn find_inner_commands(command: &SimpleCommand) -> InnerCommands {
     let mut found = InnerCommands::default();
     found.follow(command);
@@ -71,10 +71,15 @@ impl InnerCommands {
                 self.add(after.split(ends).next().unwrap_or_default());
             }
         } else {
+            let is_colon = |word: &ShellWord| word.known_text() == Some(":");
             match started_words(command) {
                 StartedWords::Nothing => {}
                 StartedWords::Unknown => self.is_uncertain = true,
-                StartedWords::Words(words) => self.add(words),
+                // `mpirun` starts several.
+                StartedWords::Words(words) => words.split(is_colon).for_each(|part| self.add(part)),
+            }
+            if let Some(script) = started_script(command) {
+                self.add(script);
             }
         }
     }
@@ -83,8 +88,10 @@ impl InnerCommands {
         match words.split_first() {
             // After an option, the next word may be its value.
             Some((ShellWord::Literal(name) | ShellWord::FileName(name), args))
-                if !name.starts_with('-') =>
+                if !name.starts_with('-') && !is_shell_text(name) =>
             {
+                // `time` also starts builtins.
+                self.is_uncertain |= name == "cd" || sets_variable(name, args);
                 self.commands.push(SimpleCommand {
                     name: name.clone(),
                     args: args.to_vec(),
@@ -96,6 +103,13 @@ impl InnerCommands {
             Some(_) | None => self.is_uncertain = true,
         }
     }
+}
+
+/// Returns true if a program that passes the word to a shell runs more than a program of this name. `time` is followed
+/// by any shell syntax.
+fn is_shell_text(name: &str) -> bool {
+    matches!(name, "!" | "[[")
+        || name.contains(|c: char| c.is_whitespace() || "|&;<>(){}$`\"'\\*?".contains(c))
 }
 
 /// Returns the texts of the words if all are exactly known.

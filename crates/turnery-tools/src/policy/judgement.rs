@@ -6,6 +6,7 @@ use super::{
     command_line::{CommandLine, SimpleCommand},
     command_line_access::{CommandLineAccess, MAX_LOOKUPS, count_lookups},
     command_line_limits::has_git_command,
+    command_starters::hides_command,
     git, guarded_paths,
     hidden_files::denial_message,
     read_only,
@@ -388,11 +389,10 @@ impl Policy {
             .iter()
             .filter(|rule| rule.applies_to(tool, SHELL_GROUP))
         {
-            if rule.pattern.is_none() {
-                return Some(deny_by_rule(rule));
-            }
-            if matches!(rule.pattern, Some(RulePattern::Files { .. })) {
-                continue;
+            match rule.pattern {
+                None => return Some(deny_by_rule(rule)),
+                Some(RulePattern::Files { .. }) => continue,
+                Some(RulePattern::Command { .. }) => {}
             }
             unsure |= line.is_uncertain;
             for (command, started) in line.commands.iter().zip(&found.inner_commands) {
@@ -401,7 +401,7 @@ impl Policy {
                     match rule.denies_command(command) {
                         MatchCertainty::Yes => return Some(deny_by_rule(rule)),
                         MatchCertainty::Maybe => unsure = true,
-                        MatchCertainty::No => unsure |= command.is_opaque,
+                        MatchCertainty::No => unsure |= hides_command(command),
                     }
                 }
             }

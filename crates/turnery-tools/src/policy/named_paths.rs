@@ -11,14 +11,28 @@ const MAX_NAME_SEPARATORS: usize = 3;
 /// Starts of addresses of files; the name of a host may follow.
 const FILE_ADDRESSES: &[&str] = &["file://", "fileb://"];
 
-/// Returns every path that a known word of the command may name.
+/// Returns every path that a known argument of the command may name.
 pub(super) fn named_paths(
     command: &SimpleCommand,
     bases: &[PathBuf],
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
     let words = command.args.iter().filter_map(|arg| arg.known_text());
-    let names: BTreeSet<&str> = words.flat_map(named_parts).collect();
+    all_paths(words.flat_map(named_parts).collect(), bases, workspace)
+}
+
+/// Returns the paths of the program if its name is a path. A shell reads a file that is no program as a script, and
+/// shows lines of it.
+pub(super) fn program_paths(
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Vec<PathBuf> {
+    let name = Some(command.name.as_str()).filter(|name| name.contains('/'));
+    all_paths(name.into_iter().collect(), bases, workspace)
+}
+
+fn all_paths(names: BTreeSet<&str>, bases: &[PathBuf], workspace: &Workspace) -> Vec<PathBuf> {
     let paths = names
         .into_iter()
         .flat_map(|name| bases.iter().map(move |base| base.join(name)));
@@ -33,9 +47,10 @@ fn named_parts(word: &str) -> Vec<&str> {
     let after_separators = word
         .match_indices(is_separator)
         .map(|(at, found)| at + found.len());
+    let lowercase = word.to_ascii_lowercase();
     let addresses = FILE_ADDRESSES
         .iter()
-        .flat_map(|address| word.match_indices(address))
+        .flat_map(|address| lowercase.match_indices(address))
         .flat_map(|(at, found)| {
             let host = at + found.len();
             let path = word.get(host..).and_then(|rest| rest.find('/'));
@@ -101,6 +116,7 @@ mod tests {
             ("fileb://.env", ".env"),
             ("file://localhost/w/.env", "/w/.env"),
             ("file:///w/.env", "/w/.env"),
+            ("File://localhost/w/.env", "/w/.env"),
             ("file:secret.db?mode=ro", "secret.db"),
             ("a.html#top", "a.html"),
             ("x=a:b.txt;type=y", "a:b.txt"),

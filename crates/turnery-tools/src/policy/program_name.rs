@@ -25,8 +25,14 @@ impl ProgramName {
     pub(crate) fn new(called: &str) -> Self {
         let called = base_name(called).to_ascii_lowercase();
         let mut names = vec![called.clone()];
-        let strips: [fn(&str) -> Option<&str>; 4] =
-            [strip_platform, strip_build, strip_version, strip_gnu_prefix];
+        let strips: [fn(&str) -> Option<&str>; 6] = [
+            strip_environment,
+            strip_requirement,
+            strip_platform,
+            strip_build,
+            strip_version,
+            strip_gnu_prefix,
+        ];
         let mut shortest = called.as_str();
         for strip in strips {
             if let Some(rest) = strip(shortest).filter(|rest| !rest.is_empty()) {
@@ -60,6 +66,17 @@ impl ProgramName {
 /// Returns the program's name without its folder: `/bin/rm` becomes `rm`.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Removes an environment of Hatch: `default:`.
+fn strip_environment(name: &str) -> Option<&str> {
+    name.rsplit_once(':').map(|(_, program)| program)
+}
+
+/// Removes the version that a runner is to install: `@10`, `==0.5`, `[extra]`.
+fn strip_requirement(name: &str) -> Option<&str> {
+    let end = name.find(['@', '=', '[', '<', '>', '~', '!'])?;
+    name.get(..end)
 }
 
 /// Removes a platform: `-x86_64-linux-gnu`.
@@ -106,6 +123,9 @@ mod tests {
             ("pip3.11", "pip"),
             ("python3.13t", "python"),
             ("tclsh8.6", "tclsh"),
+            ("default:touch", "touch"),
+            ("@scope/eslint@8", "eslint"),
+            ("ruff==0.5", "ruff"),
             ("valgrind.bin", "valgrind"),
             ("vim.basic", "vim"),
             ("uname26", "uname26"),
