@@ -17,6 +17,9 @@ pub struct Confinement {
     /// Work trees of the repositories that contained the roots when the session began. Git folders of other
     /// work trees are not opened, whatever commands move later.
     pub work_trees: Vec<PathBuf>,
+    /// Work trees of all repositories around the roots when the session began, except those that contain the
+    /// home folder. Their links are not followed, since the project or an earlier command may have made them.
+    pub projects: Vec<PathBuf>,
     /// The user's home folder.
     pub home: Option<PathBuf>,
     /// Folders for temporary files.
@@ -29,6 +32,9 @@ pub struct Confinement {
     pub caches: Vec<PathBuf>,
     /// Additional files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
+    /// Files and folders that the command may not read because of rules, unless they are among files that it
+    /// may write.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// Support of the running system for confining commands.
@@ -42,22 +48,29 @@ pub struct SandboxSupport {
 
 impl Confinement {
     /// Returns the files and folders that the session's commands can write to, unless they are read-only.
-    /// They exist and contain no links. None is found through a link in another, since a command may have put
-    /// the link there.
+    /// They exist and contain no links. None is found through a link in another or in a project, since a
+    /// command or the project may have put the link there.
     pub(super) fn writable(&self) -> Vec<PathBuf> {
+        self.writable_apart_from(&self.untrusted())
+    }
+
+    /// Like [`writable`](Self::writable), but follows no link in the folders `untrusted` instead.
+    pub(super) fn writable_apart_from(&self, untrusted: &[PathBuf]) -> Vec<PathBuf> {
         let places = self.places();
-        let anywhere = self.with_roots(canonical_paths(&places));
-        self.with_roots(
-            places
-                .iter()
-                .filter_map(|path| links::follow_links(path, &anywhere)),
-        )
+        let found = places.iter();
+        self.with_roots(found.filter_map(|path| links::follow_links(path, untrusted)))
+    }
+
+    /// Returns the folders whose links a command or the project may have made.
+    pub(super) fn untrusted(&self) -> Vec<PathBuf> {
+        [self.writable_through_links(), self.projects.clone()].concat()
     }
 
     /// Like [`writable`](Self::writable), but follows all links: every place where a command may have put a
     /// link, and possibly more.
     pub(crate) fn writable_through_links(&self) -> Vec<PathBuf> {
-        self.with_roots(canonical_paths(&self.places()))
+        let places = self.places();
+        self.with_roots(places.iter().filter_map(|path| path.canonicalize().ok()))
     }
 
     fn with_roots(&self, places: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
@@ -81,19 +94,15 @@ impl Confinement {
         let usual = std::env::temp_dir();
         !self.writes
             || !self.temporary.contains(&usual)
-            || links::follow_links(&usual, &self.writable_through_links()).is_none()
+            || links::follow_links(&usual, &self.untrusted()).is_none()
     }
 
     /// Returns the folder in which to create the [`scratch`](Self::scratch) folder: `usual`, or the system's
-    /// if a command may have put a link there.
+    /// if a command or the project may have put a link there.
     #[must_use]
     pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
-        let anywhere = self.writable_through_links();
+        let untrusted = self.untrusted();
         let mut folders = [usual, Path::new(known_paths::TEMPORARY_FOLDER)].into_iter();
-        folders.find_map(|folder| links::follow_links(folder, &anywhere))
+        folders.find_map(|folder| links::follow_links(folder, &untrusted))
     }
-}
-
-fn canonical_paths(places: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    places.iter().filter_map(|path| path.canonicalize().ok())
 }

@@ -77,13 +77,19 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_VERSION)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
+    let mut untrusted = confinement.untrusted();
+    let repositories = RepositoryFolders::find(confinement, &untrusted);
+    untrusted.extend(repositories.git_folders.iter().cloned());
+    let mut writable = confinement.writable_apart_from(&untrusted);
+    writable.extend(repositories.git_folders.iter().cloned());
     let rules = LandlockRules {
         ruleset,
-        writable: confinement.writable(),
+        writable,
+        untrusted,
         excluded: Vec::new(),
         is_truncated: false,
     };
-    let rules = rules.allow_all(confinement)?;
+    let rules = rules.allow_all(confinement, repositories)?;
     let status = rules.ruleset.restrict_self().map_err(io::Error::other)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
@@ -110,8 +116,10 @@ pub(super) fn restrict_signals() -> io::Result<()> {
 
 struct LandlockRules {
     ruleset: RulesetCreated,
-    /// Paths that the session's commands can write: [`Confinement::writable`].
+    /// Paths that the session's commands can write: [`Confinement::writable`], and git folders.
     writable: Vec<PathBuf>,
+    /// Folders whose links are not followed.
+    untrusted: Vec<PathBuf>,
     /// Files and folders that the next rules exclude, under all their names.
     excluded: Vec<PathBuf>,
     /// A folder had more than [`MAX_SIBLINGS`] entries.
@@ -119,7 +127,11 @@ struct LandlockRules {
 }
 
 impl LandlockRules {
-    fn allow_all(mut self, confinement: &Confinement) -> io::Result<Self> {
+    fn allow_all(
+        mut self,
+        confinement: &Confinement,
+        repositories: RepositoryFolders,
+    ) -> io::Result<Self> {
         let home = confinement.home.as_deref();
         let in_home = |names: &[&str]| -> Vec<PathBuf> {
             let joined = names.iter().flat_map(|name| home.map(|it| it.join(name)));
@@ -148,8 +160,6 @@ impl LandlockRules {
         let mut links = LinkResolver::new(self.writable.clone());
         let existing = existing.iter().chain(&existing_profiles);
         self.excluded = links.resolve_all(existing.chain(&linked))?;
-        let (roots, work_trees) = (&confinement.roots, &confinement.work_trees);
-        let repositories = RepositoryFolders::find(work_trees, roots, home, &self.writable);
         let mut readable = toolchains;
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
@@ -164,10 +174,10 @@ impl LandlockRules {
         } else {
             readable.extend(known_paths::SYSTEM_FOLDERS.iter().map(PathBuf::from));
             readable.extend(repositories.work_trees);
-            readable.extend(repositories.git_folders.iter().cloned());
+            readable.extend(repositories.git_folders);
         }
         for path in &readable {
-            if let Some(path) = links::follow_links(path, &self.writable) {
+            if let Some(path) = links::follow_links(path, &self.untrusted) {
                 self = self.allow_below(&path, read_access())?;
             }
         }
@@ -187,8 +197,7 @@ impl LandlockRules {
         let started_later = in_home(known_paths::AUTOSTART_PATHS);
         let later = keys.iter().chain(&started_later).chain(&linked);
         self.excluded = links.resolve_all(later)?;
-        let writable = [self.writable.clone(), repositories.git_folders].concat();
-        for path in &writable {
+        for path in &std::mem::take(&mut self.writable) {
             self = self.allow_files_below(path, read_access() | write_access())?;
         }
         Ok(self)

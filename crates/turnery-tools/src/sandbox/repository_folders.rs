@@ -4,7 +4,7 @@
 //! A `.git` file may name any folder, and a command may write one. It counts only if that folder names it in
 //! return: git's own record of a linked work tree, or the configuration of a submodule.
 
-use super::links::follow_links;
+use super::{confinement::Confinement, links::follow_links};
 use crate::workspace::disk;
 use std::{
     io::Read as _,
@@ -22,26 +22,24 @@ pub(super) struct RepositoryFolders {
 }
 
 impl RepositoryFolders {
-    /// Returns the folders of `work_trees`, which contain `roots`. Follows no link in `writable`, where
-    /// commands write.
-    pub(super) fn find(
-        work_trees: &[PathBuf],
-        roots: &[PathBuf],
-        home: Option<&Path>,
-        writable: &[PathBuf],
-    ) -> Self {
+    /// Returns the folders of a confinement's work trees. Follows no link in `untrusted`, and none in a work
+    /// tree.
+    pub(super) fn find(confinement: &Confinement, untrusted: &[PathBuf]) -> Self {
         let mut found = Self::default();
-        for top in work_trees {
+        for top in &confinement.work_trees {
             // In a folder shared by all users for temporary files, `.git` may belong to anyone.
-            let is_shared =
-                writable.iter().any(|it| it == top) && !roots.iter().any(|it| it == top);
+            let mut shared = confinement.temporary.iter();
+            let is_shared = !confinement.roots.contains(top)
+                && shared.any(|it| it.canonicalize().is_ok_and(|it| it == *top));
+            let home = confinement.home.as_deref();
             if !is_shared && !home.is_some_and(|home| home.starts_with(top)) {
                 found.work_trees.push(top.clone());
             }
+            let untrusted = [untrusted, std::slice::from_ref(top)].concat();
             let folder =
-                follow_links(&top.join(".git"), writable).and_then(|it| match it.is_dir() {
+                follow_links(&top.join(".git"), &untrusted).and_then(|it| match it.is_dir() {
                     true => Some(it),
-                    false => linked_git_folder(&it, writable),
+                    false => linked_git_folder(&it, &untrusted),
                 });
             found
                 .git_folders
@@ -51,27 +49,29 @@ impl RepositoryFolders {
     }
 }
 
-/// Returns the folder with git's data for the work tree of this `.git` file.
-fn linked_git_folder(dot_git: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+/// Returns the folder with git's data for the work tree of this `.git` file. It and the work tree are apart:
+/// anybody's project can contain a repository of its own.
+fn linked_git_folder(dot_git: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
     let work_tree = dot_git.parent()?;
+    let is_apart = |it: &PathBuf| !work_tree.starts_with(it) && !it.starts_with(work_tree);
     let text = read_bounded(dot_git)?;
     let folder = work_tree.join(text.strip_prefix("gitdir:")?.trim());
-    let folder = follow_links(&folder, writable)?;
+    let folder = follow_links(&folder, untrusted)?;
     let leads_to = |path: &str, wanted: &Path| {
         let path = folder.join(path.trim_end_matches(['\n', '\r']));
-        follow_links(&path, writable).is_some_and(|it| it == wanted)
+        follow_links(&path, untrusted).is_some_and(|it| it == wanted)
     };
     if let Some(common) = read_bounded(&folder.join("commondir")) {
-        let common = follow_links(&folder.join(common.trim_end()), writable)?;
+        let common = follow_links(&folder.join(common.trim_end()), untrusted)?;
         let is_recorded = folder.parent() == Some(&common.join("worktrees"))
             && leads_to(&read_bounded(&folder.join("gitdir"))?, dot_git);
-        return is_recorded.then_some(common);
+        return is_recorded.then_some(common).filter(is_apart);
     }
     let names_work_tree = leads_to(
         &parse_core_worktree(&read_bounded(&folder.join("config"))?)?,
         work_tree,
     );
-    names_work_tree.then_some(folder)
+    names_work_tree.then_some(folder).filter(is_apart)
 }
 
 /// Returns `core.worktree` of a configuration.

@@ -122,12 +122,14 @@ impl SandboxSettings {
             network: self.network && !only_reads,
             roots: roots.to_vec(),
             work_trees: surroundings.work_trees.clone(),
+            projects: surroundings.projects.clone(),
             home,
             temporary,
             scratch: None,
             toolchains: toolchains.flat_map(absolute_paths_in).collect(),
             caches: paths_below(known_paths::CACHE_VARIABLES, absolute_paths_in),
             private: self.private.clone(),
+            hidden: Vec::new(),
         };
         // A key among files that commands write belongs to them; excluding it would prevent all new files
         // beside it.
@@ -179,6 +181,8 @@ impl SandboxSettings {
 pub struct SandboxBaseline {
     /// For each root the nearest folder with a `.git`.
     work_trees: Vec<PathBuf>,
+    /// All folders with a `.git` around the roots, except those that contain the home folder.
+    projects: Vec<PathBuf>,
     /// Files and folders of keys that settings and variables name, links resolved. Determined at the first
     /// command, since many sessions run none.
     keys: OnceLock<Vec<PathBuf>>,
@@ -193,17 +197,31 @@ impl SandboxBaseline {
         }
         Self {
             work_trees: find_work_trees(roots),
+            projects: find_projects(roots, env::home_dir().map(canonicalize_or_keep).as_deref()),
             keys: OnceLock::new(),
         }
     }
 }
 
 pub(super) fn find_work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
-    let has_git = |it: &&Path| it.join(".git").symlink_metadata().is_ok();
     let tops = roots
         .iter()
-        .filter_map(|root| root.ancestors().find(has_git));
+        .filter_map(|root| work_trees_around(root).next());
     tops.map(Path::to_owned).collect()
+}
+
+/// Links in a home folder are the user's, even if it is a work tree.
+pub(super) fn find_projects(roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let tops = roots.iter().flat_map(|root| work_trees_around(root));
+    let inside = tops
+        .filter(|top| top.parent().is_some() && !home.is_some_and(|home| home.starts_with(top)));
+    inside.map(Path::to_owned).collect()
+}
+
+/// Returns the folders with a `.git` around a root, the nearest first.
+fn work_trees_around(root: &Path) -> impl Iterator<Item = &Path> {
+    root.ancestors()
+        .filter(|it| it.join(".git").symlink_metadata().is_ok())
 }
 
 /// Returns the absolute paths in a variable, which may list several.

@@ -2,11 +2,13 @@
 //!
 //! Each attempt is first made unconfined and must succeed there, so that the test is meaningful.
 
+mod git_folders;
 mod links;
 
 use super::{
-    Confinement, SandboxSupport, settings::find_work_trees, start_confined,
-    temp_folder_outside_sandbox,
+    Confinement, SandboxSupport,
+    settings::{find_projects, find_work_trees},
+    start_confined, temp_folder_outside_sandbox,
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::{
@@ -76,12 +78,14 @@ impl SandboxFixture {
             network: false,
             roots: vec![self.home().join("project")],
             work_trees: find_work_trees(&[self.home().join("project")]),
+            projects: find_projects(&[self.home().join("project")], Some(&self.home())),
             home: Some(self.home()),
             temporary: vec![self.home().join("tmp")],
             scratch: None,
             toolchains: Vec::new(),
             caches: Vec::new(),
             private: vec![self.home().join(".turnery")],
+            hidden: Vec::new(),
         }
     }
 

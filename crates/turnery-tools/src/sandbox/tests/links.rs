@@ -2,43 +2,41 @@
 
 use super::{DENIED, SandboxFixture, is_confining, without_root_capabilities};
 use crate::sandbox::{
-    Confinement, repository_folders::RepositoryFolders, settings::find_work_trees, start_confined,
+    Confinement,
+    settings::{find_projects, find_work_trees},
+    start_confined,
 };
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
-    sync::mpsc,
-    thread,
-    time::Duration,
 };
 
 const WRITE: &str = "echo x >> $HOME/Documents/tax.txt";
 const READ: &str = "cat $HOME/Documents/tax.txt";
 
 impl SandboxFixture {
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.home().join(name)
     }
 
     /// Makes a link and its parent folder.
-    fn link(&self, name: &str, target: &str) {
+    pub(super) fn link(&self, name: &str, target: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a world to test in");
         symlink(target, path).expect("a world to test in");
     }
 
     /// Makes a folder with a repository that has one commit.
-    fn make_repository(&self, name: &str) {
+    pub(super) fn make_repository(&self, name: &str) {
         fs::create_dir(self.path(name)).expect("a world to test in");
         self.git(name, &["init", "-q"]);
         self.git(name, &["commit", "-q", "--allow-empty", "-m", "x"]);
     }
 
     /// Moves `name` away and replaces it by a link to the folder `Documents`.
-    fn replace_with_link(&self, name: &str) {
+    pub(super) fn replace_with_link(&self, name: &str) {
         let path = self.path(name);
         if path.exists() {
             fs::rename(&path, path.with_extension("moved")).expect("a world to test in");
@@ -46,8 +44,15 @@ impl SandboxFixture {
         symlink(self.path("Documents"), path).expect("a world to test in");
     }
 
+    /// Makes this folder the only root of the session.
+    pub(super) fn enter(&self, confinement: &mut Confinement, name: &str) {
+        confinement.roots = vec![self.path(name)];
+        confinement.work_trees = find_work_trees(&confinement.roots);
+        confinement.projects = find_projects(&confinement.roots, confinement.home.as_deref());
+    }
+
     /// Asserts that neither writing nor read-only commands can access the folder `Documents`.
-    fn assert_documents_protected(&self, change: impl Fn(&mut Confinement)) {
+    pub(super) fn assert_documents_protected(&self, change: impl Fn(&mut Confinement)) {
         let mut confinement = self.workspace();
         change(&mut confinement);
         self.assert_refused(&confinement, WRITE, DENIED);
@@ -56,7 +61,7 @@ impl SandboxFixture {
         self.assert_refused(&confinement, READ, DENIED);
     }
 
-    fn git(&self, folder: &str, arguments: &[&str]) {
+    pub(super) fn git(&self, folder: &str, arguments: &[&str]) {
         let output = Command::new("git")
             .args(["-c", "user.name=a", "-c", "user.email=a@b"])
             .args(["-c", "protocol.file.allow=always"])
@@ -104,6 +109,39 @@ fn project_links_open_nothing() {
             _ => {}
         });
     }
+}
+
+/// The project or a command of an earlier session may have made the links.
+#[test]
+fn links_of_project_around_root_open_nothing() {
+    let world = SandboxFixture::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir(world.path("project/sub")).unwrap();
+    fs::write(world.path("Documents/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let assert_protected = |name: &str| {
+        let path = world.path("project").join(name);
+        symlink(world.path("Documents"), &path).unwrap();
+        world.assert_documents_protected(|it| {
+            world.enter(it, "project/sub");
+            match name {
+                "registry" => it.caches.push(path.clone()),
+                "bin" => it.toolchains.push(path.clone()),
+                "tmp" => it.temporary.push(path.clone()),
+                _ => {}
+            }
+            assert_ne!(it.scratch_parent(&path), Some(world.path("Documents")));
+        });
+        fs::remove_file(path).unwrap();
+    };
+    assert_protected(".git");
+    fs::create_dir(world.path("project/.git")).unwrap();
+    let all = ["registry", "bin", "tmp"];
+    all.iter().for_each(|name| assert_protected(name));
+    // A repository within the project.
+    fs::create_dir(world.path("project/sub/.git")).unwrap();
+    all.iter().for_each(|name| assert_protected(name));
 }
 
 /// A command can move away a root that is in a folder for temporary files.
@@ -168,171 +206,16 @@ fn cache_replaced_by_link_is_not_followed() {
     let home = |roots: Vec<PathBuf>| {
         let mut confinement = world.workspace();
         confinement.home = Some(world.path("home"));
+        confinement.projects = find_projects(&roots, confinement.home.as_deref());
         confinement.roots = roots;
         confinement
     };
+    // A home folder with the user's settings is no project.
+    fs::create_dir(world.path("home/.git")).unwrap();
     world.assert_refused(&home(vec![world.path("home")]), WRITE, DENIED);
     // A link of the user's is followed where no command can have put it.
     let apart = home(vec![world.path("home/project")]);
     world.assert_allowed(&apart, "echo x > $HOME/home/.cache/pip/a");
-}
-
-/// A `.git` file of a project may not open a folder that does not name it in return.
-#[test]
-fn git_file_opens_no_foreign_folder() {
-    let world = SandboxFixture::new();
-    if !is_confining() {
-        return;
-    }
-    fs::write(world.path("Documents/HEAD"), "ref: refs/heads/main\n").unwrap();
-    let dot_git = world.path("project/.git");
-    let documents = world.path("Documents").display().to_string();
-    fs::write(&dot_git, format!("gitdir: {documents}\n")).unwrap();
-    world.assert_documents_protected(|_| {});
-    // A linked work tree and a submodule, where the project can write both ends.
-    for forged in [
-        world.path("project/forged"),
-        world.path("project/worktrees/forged"),
-    ] {
-        fs::create_dir_all(&forged).unwrap();
-        let write = |name: &str, text: &Path| {
-            fs::write(forged.join(name), format!("{}\n", text.display())).unwrap();
-        };
-        write("commondir", Path::new(&documents));
-        write("gitdir", &dot_git);
-        write("HEAD", Path::new("ref: refs/heads/main"));
-        fs::write(&dot_git, format!("gitdir: {}\n", forged.display())).unwrap();
-        world.assert_documents_protected(|_| {});
-    }
-    let linked = world.path("project/modules");
-    symlink(&documents, &linked).unwrap();
-    let config = format!("[core]\n\tworktree = {}\n", world.path("project").display());
-    fs::write(world.path("project/config"), config).unwrap();
-    fs::write(&dot_git, format!("gitdir: {}\n", linked.display())).unwrap();
-    world.assert_documents_protected(|_| {});
-}
-
-/// The folder of a linked work tree or a submodule belongs only to that one.
-#[test]
-fn git_file_opens_no_folder_of_another_work_tree() {
-    let world = SandboxFixture::new();
-    if !is_confining() {
-        return;
-    }
-    world.make_repository("main");
-    world.git("main", &["worktree", "add", "-q", "../linked"]);
-    world.git(
-        "main",
-        &["submodule", "--quiet", "add", "../main", "module"],
-    );
-    for name in ["worktrees/linked", "modules/module"] {
-        let folder = world.path("main/.git").join(name);
-        let text = format!("gitdir: {}\n", folder.display());
-        fs::write(world.path("project/.git"), text).unwrap();
-        let head = folder.join("HEAD").display().to_string();
-        for confinement in [world.workspace(), world.read_only()] {
-            world.assert_refused(
-                &confinement,
-                &format!("touch {head}.lock; rm {head}.lock"),
-                DENIED,
-            );
-        }
-        world.assert_refused(&world.read_only(), &format!("cat {head}"), DENIED);
-    }
-}
-
-/// Commands may be able to write where another work tree is.
-#[test]
-fn git_file_opens_no_folder_through_linked_work_tree() {
-    let world = SandboxFixture::new();
-    if !is_confining() {
-        return;
-    }
-    world.make_repository("main");
-    world.git("main", &["worktree", "add", "-q", "../tmp/linked"]);
-    let record = world.path("main/.git/worktrees/linked");
-    let dot_git = world.path("project/.git");
-    fs::write(&dot_git, format!("gitdir: {}\n", record.display())).unwrap();
-    let hook = "echo x > $HOME/main/.git/hooks/pre-commit";
-    let keeps_hooks = || world.assert_refused(&world.workspace(), hook, DENIED);
-    fs::remove_file(world.path("tmp/linked/.git")).unwrap();
-    symlink(&dot_git, world.path("tmp/linked/.git")).unwrap();
-    keeps_hooks();
-    fs::rename(world.path("tmp/linked"), world.path("tmp/moved")).unwrap();
-    symlink(world.path("project"), world.path("tmp/linked")).unwrap();
-    keeps_hooks();
-    // Likewise for the work tree that a submodule's configuration names.
-    let folder = world.path("main/.git/modules/linked");
-    fs::create_dir_all(&folder).unwrap();
-    let config = format!(
-        "[core]\n\tworktree = {}\n",
-        world.path("tmp/linked").display()
-    );
-    fs::write(folder.join("config"), config).unwrap();
-    fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    fs::write(&dot_git, format!("gitdir: {}\n", folder.display())).unwrap();
-    let head = format!("touch {0}/a && rm {0}/a", folder.display());
-    world.assert_refused(&world.workspace(), &head, DENIED);
-}
-
-/// Opening a pipe blocks until its other end is opened.
-#[test]
-fn git_file_that_is_pipe_or_too_long_is_ignored() {
-    let world = SandboxFixture::new();
-    let root = world.path("project");
-    let dot_git = root.join(".git");
-    let around = || {
-        let root = root.clone();
-        let (answer, answers) = mpsc::channel();
-        thread::spawn(move || answer.send(RepositoryFolders::find(&[root], &[], None, &[])));
-        answers.recv_timeout(Duration::from_secs(20)).unwrap()
-    };
-    let folder = root.join("own");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    fs::write(folder.join("config"), "[core]\n\tworktree = ..\n").unwrap();
-    fs::write(&dot_git, "gitdir: own\n").unwrap();
-    assert_eq!(around().git_folders, [folder]);
-    fs::write(&dot_git, format!("gitdir: own{}", "\n".repeat(64 << 10))).unwrap();
-    assert!(around().git_folders.is_empty());
-    fs::remove_file(&dot_git).unwrap();
-    mknodat(CWD, &dot_git, FileType::Fifo, Mode::RUSR, 0).unwrap();
-    assert!(around().git_folders.is_empty());
-}
-
-/// Work trees, submodules and subfolders whose repository is outside the roots.
-#[test]
-fn git_works_with_git_folder_outside_roots() {
-    let world = SandboxFixture::new();
-    if !is_confining() {
-        return;
-    }
-    fs::create_dir_all(world.path("main/sub/deep")).unwrap();
-    world.git("main", &["init", "-q"]);
-    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
-    world.git("main", &["worktree", "add", "-q", "../linked"]);
-    world.git("main", &["worktree", "add", "-q", "../relative"]);
-    let record = world.path("main/.git/worktrees/relative/gitdir");
-    fs::write(record, "../../../../relative/.git\n").unwrap();
-    world.git(
-        "main",
-        &["submodule", "--quiet", "add", "../main", "module"],
-    );
-    let commit = "git -c user.name=a -c user.email=a@b commit -q -m y";
-    for folder in ["main/module", "linked", "relative", "main/sub/deep"] {
-        let mut confinement = world.workspace();
-        confinement.roots = vec![world.path(folder)];
-        confinement.work_trees = find_work_trees(&confinement.roots);
-        let line = format!("cd $HOME/{folder} && echo y > y && git add y && {commit}");
-        world.assert_allowed(&confinement, &line);
-        confinement.writes = false;
-        let line = format!("cd $HOME/{folder} && GIT_OPTIONAL_LOCKS=0 git status && git log");
-        world.assert_allowed(&confinement, &line);
-        // The work tree of the repository is read, not written.
-        let outside = "echo x >> $HOME/main/.gitmodules";
-        confinement.writes = true;
-        world.assert_refused(&confinement, outside, DENIED);
-    }
 }
 
 /// Users may keep keys in another folder and link to them from where programs look.
