@@ -21,9 +21,10 @@ use rustix::{
     io::Errno,
 };
 use std::{
-    collections::HashMap,
-    ffi::OsString,
+    collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     thread,
 };
@@ -249,23 +250,32 @@ impl LandlockRules {
             let deeper = by_name.entry(name.as_os_str().to_owned()).or_default();
             deeper.push(parts.as_path().to_owned());
         }
-        let Ok(siblings) = fs::read_dir(path) else {
+        let Ok(entries) = fs::read_dir(path) else {
             return Ok(self);
         };
-        for (place, sibling) in siblings.flatten().enumerate() {
-            if place == MAX_SIBLINGS {
-                self.is_truncated = true;
-                break;
-            }
-            if let Ok(kind) = sibling.file_type()
+        // Names are no secrets, and programs list the folder.
+        self = self.allow_kind(path, access & AccessFs::ReadDir, true)?;
+        let entries = entries.flatten().take(MAX_SIBLINGS + 1);
+        let mut siblings: Vec<_> = entries.map(|it| (it.file_name(), it.file_type())).collect();
+        let is_truncated = siblings.len() > MAX_SIBLINGS;
+        siblings.truncate(MAX_SIBLINGS);
+        self.is_truncated |= is_truncated;
+        let names: Vec<&OsStr> = siblings.iter().map(|it| it.0.as_os_str()).collect();
+        let identify = |name: &OsStr| {
+            let metadata = fs::symlink_metadata(path.join(name)).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        if !exclude_other_names(&mut by_name, &names, identify) && !is_truncated {
+            return Ok(self);
+        }
+        for (name, kind) in &siblings {
+            if let Ok(kind) = kind
                 && !kind.is_symlink()
             {
-                let deeper = by_name
-                    .get(&sibling.file_name())
-                    .map_or(&[][..], Vec::as_slice);
-                self = match deeper {
-                    [] => self.allow_kind(&sibling.path(), access, kind.is_dir())?,
-                    _ => self.allow_except(&sibling.path(), deeper, access)?,
+                let sibling = path.join(name);
+                self = match by_name.get(name).map_or(&[][..], Vec::as_slice) {
+                    [] => self.allow_kind(&sibling, access, kind.is_dir())?,
+                    deeper => self.allow_except(&sibling, deeper, access)?,
                 };
             }
         }
@@ -305,6 +315,44 @@ impl LandlockRules {
             .map_err(io::Error::other)?;
         Ok(self)
     }
+}
+
+/// Adds the names under which a folder lists excluded files that exist under another one: a file system that
+/// ignores case finds `.SSH` as `.ssh`. Some of those have different numbers for each name. Returns false if
+/// an excluded file is listed under none of `siblings`.
+fn exclude_other_names<Id: PartialEq>(
+    excluded: &mut HashMap<OsString, Vec<PathBuf>>,
+    siblings: &[&OsStr],
+    identify: impl Fn(&OsStr) -> Option<Id>,
+) -> bool {
+    let listed: HashSet<&OsStr> = siblings.iter().copied().collect();
+    let mut others = Vec::new();
+    for (name, deeper) in excluded
+        .iter()
+        .filter(|it| !listed.contains(it.0.as_os_str()))
+    {
+        let Some(id) = identify(name) else {
+            continue;
+        };
+        let folded = name.to_string_lossy().to_lowercase();
+        let is_same = |it: &&&OsStr| {
+            it.to_string_lossy().to_lowercase() == folded || identify(it).as_ref() == Some(&id)
+        };
+        let before = others.len();
+        others.extend(
+            siblings
+                .iter()
+                .filter(is_same)
+                .map(|it| (it.to_os_string(), deeper.clone())),
+        );
+        if others.len() == before {
+            return false;
+        }
+    }
+    for (name, deeper) in others {
+        excluded.entry(name).or_default().extend(deeper);
+    }
+    true
 }
 
 /// Resolves links, those of each folder only once, since many of the paths are in the home folder.
@@ -374,6 +422,34 @@ mod tests {
     use super::*;
     use crate::sandbox::tests::without_root_capabilities;
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn excluded_names_are_found_in_other_case() {
+        let excluded_of = |siblings: &[(&str, u32)], lookup: Option<(&str, u32)>| {
+            let mut excluded = HashMap::from([("ssh".into(), vec![PathBuf::from("key")])]);
+            let listed: Vec<&OsStr> = siblings.iter().map(|it| OsStr::new(it.0)).collect();
+            let is_found = exclude_other_names(&mut excluded, &listed, |name| {
+                let mut all = siblings.iter().chain(&lookup);
+                all.find(|it| it.0 == name).map(|it| it.1)
+            });
+            let is_excluded = |it: &&str| excluded.contains_key(OsStr::new(it));
+            let names = siblings.iter().map(|it| it.0).filter(is_excluded);
+            is_found.then(|| names.collect::<Vec<_>>().join(" "))
+        };
+        let both = [("ssh", 1), ("SSH", 2), ("x", 3)];
+        let other = [("SSH", 2), ("SSH~1", 4), ("x", 3)];
+        for (siblings, lookup, expected) in [
+            (&both, None, Some("ssh")),
+            (&other, None, Some("")),
+            (&other, Some(("ssh", 2)), Some("SSH")),
+            (&other, Some(("ssh", 9)), Some("SSH")),
+            (&other, Some(("ssh", 4)), Some("SSH SSH~1")),
+            (&[("a", 2), ("SSH~1", 4), ("x", 3)], Some(("ssh", 9)), None),
+        ] {
+            let excluded = excluded_of(siblings, lookup);
+            assert_eq!(excluded.as_deref(), expected, "{siblings:?} {lookup:?}");
+        }
+    }
 
     /// A command may close the folder after its links were resolved.
     #[test]
