@@ -2,7 +2,10 @@
 
 use super::{known_paths, links};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// Files and network that a command may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +35,9 @@ pub struct Confinement {
     pub caches: Vec<PathBuf>,
     /// Additional files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
-    /// Files and folders that the command may not read because of rules, unless they are among files that it
-    /// may write.
-    pub hidden: Vec<PathBuf>,
+    /// Paths of files and folders that the command may not read because of rules, unless they are among files
+    /// that it may write. Their names may be in any encoding.
+    pub hidden: Vec<OsString>,
 }
 
 /// Support of the running system for confining commands.
@@ -51,19 +54,20 @@ impl Confinement {
     /// They exist and contain no links. None is found through a link in another or in a project, since a
     /// command or the project may have put the link there.
     pub(super) fn writable(&self) -> Vec<PathBuf> {
-        self.writable_apart_from(&self.untrusted())
+        let places = self.places();
+        self.writable_among(&places, &self.untrusted(&places))
     }
 
-    /// Like [`writable`](Self::writable), but follows no link in the folders `untrusted` instead.
-    pub(super) fn writable_apart_from(&self, untrusted: &[PathBuf]) -> Vec<PathBuf> {
-        let places = self.places();
+    /// Returns those of `places` that can be found without a link in the folders `untrusted`, and the roots.
+    pub(super) fn writable_among(&self, places: &[PathBuf], untrusted: &[PathBuf]) -> Vec<PathBuf> {
         let found = places.iter();
         self.with_roots(found.filter_map(|path| links::follow_links(path, untrusted)))
     }
 
     /// Returns the folders whose links a command or the project may have made.
-    pub(super) fn untrusted(&self) -> Vec<PathBuf> {
-        [self.writable_through_links(), self.projects.clone()].concat()
+    pub(super) fn untrusted(&self, places: &[PathBuf]) -> Vec<PathBuf> {
+        let real = places.iter().filter_map(|path| path.canonicalize().ok());
+        self.with_roots(real.chain(self.projects.iter().cloned()))
     }
 
     /// Like [`writable`](Self::writable), but follows all links: every place where a command may have put a
@@ -78,13 +82,38 @@ impl Confinement {
     }
 
     /// Returns the existing folders for temporary files and caches, links not resolved.
-    fn places(&self) -> Vec<PathBuf> {
+    pub(super) fn places(&self) -> Vec<PathBuf> {
         let home = self.home.iter();
         let caches = home.flat_map(|home| known_paths::CACHES.iter().map(|it| home.join(it)));
         let temporary = self.temporary.iter().cloned();
         let all = temporary.chain(caches).chain(self.caches.iter().cloned());
         // Most do not exist, and this check is cheaper than one for each folder on the way.
         all.filter(|path| path.exists()).collect()
+    }
+
+    /// Prevents reading of `paths`, except for those that the command may write. A path above the system's
+    /// programs stands for the roots below it, since no command starts without programs.
+    pub(crate) fn hide(&mut self, paths: Vec<PathBuf>) {
+        let is_above = |real: &Path| {
+            let mut programs = known_paths::PROGRAMS.iter();
+            programs.any(|it| Path::new(it).starts_with(real))
+        };
+        let roots = &self.roots;
+        let hidden = paths.into_iter().flat_map(|path| {
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let is_written = || self.writes && roots.iter().any(|root| real.starts_with(root));
+            match is_above(&real) {
+                true if self.writes => Vec::new(),
+                true => roots
+                    .iter()
+                    .filter(|root| root.starts_with(&real))
+                    .cloned()
+                    .collect(),
+                false if is_written() => Vec::new(),
+                false => vec![path],
+            }
+        });
+        self.hidden = hidden.map(PathBuf::into_os_string).collect();
     }
 
     /// Returns true if a command needs a [`scratch`](Self::scratch) folder, because it may write to no other
@@ -94,14 +123,14 @@ impl Confinement {
         let usual = std::env::temp_dir();
         !self.writes
             || !self.temporary.contains(&usual)
-            || links::follow_links(&usual, &self.untrusted()).is_none()
+            || links::follow_links(&usual, &self.untrusted(&self.places())).is_none()
     }
 
     /// Returns the folder in which to create the [`scratch`](Self::scratch) folder: `usual`, or the system's
     /// if a command or the project may have put a link there.
     #[must_use]
     pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
-        let untrusted = self.untrusted();
+        let untrusted = self.untrusted(&self.places());
         let mut folders = [usual, Path::new(known_paths::TEMPORARY_FOLDER)].into_iter();
         folders.find_map(|folder| links::follow_links(folder, &untrusted))
     }

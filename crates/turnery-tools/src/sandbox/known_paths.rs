@@ -6,6 +6,16 @@ pub(super) const TEMPORARY_FOLDER: &str = "/tmp";
 /// The system's settings, which may contain keys.
 pub(super) const SYSTEM_CONFIG: &str = "/etc";
 
+/// Folders of the programs and libraries that every command needs.
+pub(super) const PROGRAMS: &[&str] = &[
+    "/bin",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/usr/bin",
+    "/usr/lib",
+];
+
 /// Paths outside the roots that read-only commands may read.
 pub(super) const SYSTEM_FOLDERS: &[&str] = &[
     "/bin",

@@ -78,10 +78,11 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_VERSION)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let mut untrusted = confinement.untrusted();
+    let places = confinement.places();
+    let mut untrusted = confinement.untrusted(&places);
     let repositories = RepositoryFolders::find(confinement, &untrusted);
     untrusted.extend(repositories.git_folders.iter().cloned());
-    let mut writable = confinement.writable_apart_from(&untrusted);
+    let mut writable = confinement.writable_among(&places, &untrusted);
     writable.extend(repositories.git_folders.iter().cloned());
     let rules = LandlockRules {
         ruleset,
@@ -154,13 +155,17 @@ impl LandlockRules {
             }
             Ok(existing)
         };
+        let mut hidden: Vec<PathBuf> = confinement.hidden.iter().map(PathBuf::from).collect();
+        // A reader opens no folder that is closed to its owner.
+        hidden.retain(|path| confinement.writes || path.symlink_metadata().is_ok());
+        let hidden = existing(&hidden)?;
         let (existing, existing_profiles) = (existing(&keys)?, existing(&profiles)?);
         let linked = LinkedKeys::new(&self.writable, &toolchains, home);
         let linked = linked.find_targets(&existing, &existing_profiles)?;
         let keys = [keys, profiles].concat();
         let mut links = LinkResolver::new(self.writable.clone());
         let existing = existing.iter().chain(&existing_profiles);
-        self.excluded = links.resolve_all(existing.chain(&linked))?;
+        self.excluded = links.resolve_all(existing.chain(&linked).chain(&hidden))?;
         let mut readable = toolchains;
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
@@ -190,6 +195,7 @@ impl LandlockRules {
         }
         if !confinement.writes {
             for root in &confinement.roots {
+                self = self.allow(root, AccessFs::ReadDir.into())?;
                 self = self.allow_files_below(root, read_access())?;
             }
             return Ok(self);
@@ -253,7 +259,7 @@ impl LandlockRules {
         let Ok(entries) = fs::read_dir(path) else {
             return Ok(self);
         };
-        // Names are no secrets, and programs list the folder.
+        // Names are no secrets.
         self = self.allow_kind(path, access & AccessFs::ReadDir, true)?;
         let entries = entries.flatten().take(MAX_SIBLINGS + 1);
         let mut siblings: Vec<_> = entries.map(|it| (it.file_name(), it.file_type())).collect();

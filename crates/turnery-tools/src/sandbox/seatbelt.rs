@@ -45,6 +45,9 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
         rule("deny", "file-read-data", &path);
         rule("deny", "file-write*", &path);
     }
+    for path in &confinement.hidden {
+        rule("deny", "file-read-data", Path::new(path));
+    }
     // After the keys, since variables such as `HISTFILE=/dev/null` may name devices.
     for path in known_paths::DEVICES {
         rule("allow", "file-read-data", Path::new(path));
@@ -75,6 +78,7 @@ mod tests {
             home: Some("/Users/me".into()),
             private: vec!["/Users/me/.turnery".into(), "/dev/null".into()],
             scratch: Some("/scratch".into()),
+            hidden: vec!["/srv/a\"b/.env".into()],
             ..Confinement::default()
         }
     }
@@ -99,6 +103,7 @@ mod tests {
         assert!(text.contains(r#"(allow file-write* (subpath "/scratch"))"#));
         let home = text.find(r#"(deny file-read-data (subpath "/Users/me"))"#);
         let root = text.find(r#"(allow file-read-data (subpath "/srv/a\"b"))"#);
-        assert!(home.unwrap() < root.unwrap());
+        let hidden = text.find(r#"(deny file-read-data (subpath "/srv/a\"b/.env"))"#);
+        assert!(home.unwrap() < root.unwrap() && root < hidden);
     }
 }

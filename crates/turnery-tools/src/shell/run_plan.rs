@@ -3,7 +3,7 @@
 use super::exit_status::Ending;
 use crate::{
     CommandLineLimits, Confinement, Workspace,
-    policy::{GitSettings, needs_hardened_git, only_reads},
+    policy::{GitSettings, HiddenFiles, needs_hardened_git, only_reads},
 };
 use std::path::Path;
 
@@ -44,12 +44,13 @@ pub(crate) struct RunPlan {
 
 /// Returns the plan for a line that may run. A read-only line runs locally and can do no more than read.
 /// `limits` are those of the policy decision that allowed the line; they are determined again and can only
-/// grow, since the disk may have changed meanwhile. Blocks: parses the line and accesses the disk.
+/// grow, since the disk may have changed meanwhile. `hidden` may not be read. Blocks: parses the line and accesses the disk.
 pub(crate) fn plan(
     line: &str,
     cwd: &Path,
     outside: Option<&str>,
     limits: CommandLineLimits,
+    hidden: &HiddenFiles,
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
@@ -66,12 +67,17 @@ pub(crate) fn plan(
         };
     }
     let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
+    let roots = workspace.roots();
+    let mut confinement = sandbox.confinement(roots, workspace.sandbox_baseline(), only_reads);
+    if let Some(it) = &mut confinement {
+        // In a folder that the command writes, only the policy can hide files.
+        it.hide(match it.writes {
+            true => hidden.named_paths(roots),
+            false => hidden.find_paths(roots),
+        });
+    }
     RunPlan {
-        confinement: sandbox.confinement(
-            workspace.roots(),
-            workspace.sandbox_baseline(),
-            only_reads,
-        ),
+        confinement,
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
         loads_no_project_code: only_reads || limits.loads_no_project_code,
         git,
@@ -108,12 +114,16 @@ impl RunPlan {
                 "it could write nothing, and read only the session's folders, the system and toolchains"
             }
         };
+        let hidden = match confinement.hidden.is_empty() {
+            true => "",
+            false => ", and no file that a rule hides",
+        };
         let network = match confinement.network {
             true => "",
             false => ", and had no network",
         };
         Some(format!(
-            "sandbox: this may have failed because the command was confined: {writes}{network}. If it needs more, call again with outside_sandbox and the reason; the user is asked then"
+            "sandbox: this may have failed because the command was confined: {writes}{hidden}{network}. If it needs more, call again with outside_sandbox and the reason; the user is asked then"
         ))
     }
 }

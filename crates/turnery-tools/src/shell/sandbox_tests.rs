@@ -2,11 +2,11 @@
 
 use super::test_support::{ShellFixture, envelope_text};
 use crate::{
-    Access, CommandLineLimits, GitSettings, Judgement, Mode, Policy, SandboxMode, SandboxSettings,
-    SandboxSupport, Tool, Workspace,
+    Access, CommandLineLimits, GitSettings, HiddenFiles, Judgement, Mode, Policy, SandboxMode,
+    SandboxSettings, SandboxSupport, Tool, Workspace,
 };
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc};
+use std::{os::unix::ffi::OsStrExt as _, path::PathBuf, sync::Arc};
 use turnery_engine::{Artifact, Content};
 
 fn settings(mode: SandboxMode) -> SandboxSettings {
@@ -150,6 +150,7 @@ async fn read_only_command_gets_read_only_confinement() {
             workspace.cwd(),
             None,
             CommandLineLimits::default(),
+            &HiddenFiles::default(),
             &workspace,
         )
     };
@@ -162,7 +163,14 @@ async fn read_only_command_gets_read_only_confinement() {
     assert_eq!(writes("touch a"), Some(true));
     assert!(!plan("ls").may_use_terminals && plan("touch a").may_use_terminals);
     let off = Workspace::clone(&workspace).with_sandbox(settings(SandboxMode::Off));
-    let plan = super::run_plan::plan("ls", off.cwd(), None, CommandLineLimits::default(), &off);
+    let plan = super::run_plan::plan(
+        "ls",
+        off.cwd(),
+        None,
+        CommandLineLimits::default(),
+        &HiddenFiles::default(),
+        &off,
+    );
     assert!(plan.confinement.is_none() && plan.may_use_terminals);
 }
 
@@ -197,7 +205,14 @@ async fn read_only_limits_hold_after_folder_is_replaced() {
     }
     std::fs::rename(&folder, workspace.cwd().join("moved")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
-    let plan = super::run_plan::plan(line, workspace.cwd(), None, limits, &workspace);
+    let plan = super::run_plan::plan(
+        line,
+        workspace.cwd(),
+        None,
+        limits,
+        &trial.cx.hidden,
+        &workspace,
+    );
     assert!(!plan.may_use_terminals, "nothing confines it there");
     assert_eq!(plan.confinement.map(|it| it.writes), Some(false));
     trial.cx.line_limits = limits;
@@ -222,7 +237,14 @@ async fn git_stays_hardened_after_config_change() {
         let config = workspace.cwd().join(".git/config");
         std::fs::write(config, "[core]\n\tfsmonitor = ./planted\n").unwrap();
         for ((_, line), limits) in lines.into_iter().zip(limits) {
-            let plan = super::run_plan::plan(line, workspace.cwd(), None, limits, workspace);
+            let plan = super::run_plan::plan(
+                line,
+                workspace.cwd(),
+                None,
+                limits,
+                &trial.cx.hidden,
+                workspace,
+            );
             assert_eq!(plan.git, GitSettings::Hardened, "{line}");
         }
     }
@@ -325,6 +347,79 @@ async fn outer_repository_stays_closed_after_inner_moves() {
         for name in ["first", "second"] {
             let is_written = outer.join(".git").join(name).exists();
             assert_eq!(is_written, !has_own, "{name}");
+        }
+    }
+}
+
+/// Without wildcards, or with some that are searched for; through links; and outside the session's folders.
+#[tokio::test]
+async fn files_hidden_by_rules_are_closed_to_commands() {
+    if !SandboxSupport::detect().is_usable() {
+        return;
+    }
+    let (_folder, outside) = file_outside_roots();
+    let beside = outside.with_file_name("beside");
+    let trial = sandboxed_shell(SandboxMode::Workspace);
+    let workspace = Arc::clone(&trial.cx.workspace);
+    let root = workspace.cwd();
+    std::fs::create_dir_all(root.join("sub/deep")).unwrap();
+    for path in [".env", "env", "sub/env", "sub/deep/.env", "sub/deep/env"] {
+        std::fs::write(root.join(path), "content").unwrap();
+    }
+    let odd = root.join(std::ffi::OsStr::from_bytes(b"\xff.pem"));
+    for path in [&outside, &beside, &odd] {
+        std::fs::write(path, "content").unwrap();
+    }
+    std::os::unix::fs::symlink("env", root.join("link")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("out")).unwrap();
+    let (outside, beside) = (outside.display(), beside.display());
+    for (rule, allowed, refused) in [
+        (
+            "read(.env)",
+            "cat env sub/deep/.env; ls -A; find .",
+            "cat .env",
+        ),
+        ("read(**/.env)", "cat env sub/deep/env", "cat sub/deep/.env"),
+        ("read(**/.env)", "git init -q && git status", "cat .env"),
+        (
+            "read(sub/)",
+            "cat env .env; ls sub/deep",
+            "cat sub/deep/env",
+        ),
+        ("read(s*/deep)", "cat sub/env", "cat sub/deep/env"),
+        ("read(*.pem)", "cat env", "grep -r content ."),
+        ("read(lin?)", "cat .env", "cat env"),
+        ("read(**)", "pwd; ls sub", "cat env"),
+        ("read(/**)", "pwd; touch a && cat env", "cat env"),
+        ("read(.env)", "touch a && cat .env", "cat .env"),
+        (
+            "read(out)",
+            &format!("touch a && cat {beside}"),
+            "touch a && cat out",
+        ),
+        (
+            &format!("read({outside})"),
+            &format!("touch a && cat {beside}"),
+            &format!("touch a && cat {outside}"),
+        ),
+    ] {
+        let policy = Policy::new(Mode::Ask, vec![], vec![rule.parse().unwrap()]);
+        for (line, is_refused) in [(allowed, false), (refused, true)] {
+            let mut trial = ShellFixture::new();
+            trial.cx.workspace = Arc::clone(&workspace);
+            trial.cx.hidden = policy.hidden_files_for("shell");
+            let (envelope, _) = trial.run(json!({ "command": line })).await;
+            let said = envelope_text(&envelope);
+            assert_eq!(
+                said.contains("Permission denied"),
+                is_refused,
+                "{rule}: {line}: {said}"
+            );
+            assert_eq!(
+                said.ends_with("exit code: 0"),
+                !is_refused,
+                "{rule}: {line}: {said}"
+            );
         }
     }
 }

@@ -134,8 +134,10 @@ fn detail(args: &ShellArgs, cwd: &Path, workspace: &Workspace) -> CallDetail {
 async fn plan(args: &ShellArgs, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, ToolError> {
     let (line, outside) = (args.command.clone(), args.outside_sandbox.clone());
     let (cwd, workspace, limits) = (cwd.to_owned(), Arc::clone(&cx.workspace), cx.line_limits);
-    let planning =
-        spawn_blocking(move || run_plan::plan(&line, &cwd, outside.as_deref(), limits, &workspace));
+    let hidden = cx.hidden.clone();
+    let planning = spawn_blocking(move || {
+        run_plan::plan(&line, &cwd, outside.as_deref(), limits, &hidden, &workspace)
+    });
     planning.await.map_err(|_| {
         execution_error("the command was not run: turnery could not find out what it does")
     })

@@ -136,6 +136,31 @@ async fn key_file_of_a_provider_is_closed_to_commands() {
     }
 }
 
+/// The policy does not know what a program reads.
+#[tokio::test]
+async fn file_hidden_by_rule_is_closed_to_programs() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    let home = Home::new();
+    let folder = folder_outside_sandbox();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "s3cret").expect("a file");
+    home.write_file("project/sub/.env", "s3cret");
+    let outside = format!("read({})", file.display());
+    let all = format!("all:\n\tcat sub/.env\noutside:\n\tcat {}\n", file.display());
+    home.write_file("project/Makefile", &all);
+    for (sandbox, rule, command, is_closed) in [
+        ("off", outside.as_str(), "make outside", false),
+        ("workspace", &outside, "make outside", is_confining),
+        ("workspace", "read(**/.env)", "make", false),
+        ("read-only", "read(**/.env)", "make", is_confining),
+    ] {
+        let flags = ["--sandbox", sandbox, "--deny", rule];
+        let told = run_in_auto_mode(&home, &flags, json!({ "command": command })).await;
+        assert_eq!(told.contains("Permission denied"), is_closed, "{told}");
+        assert_eq!(told.contains("s3cret"), !is_closed, "{told}");
+    }
+}
+
 /// Environment variables may move key files, but files inside the project stay accessible.
 #[tokio::test]
 async fn keys_at_environment_paths_are_closed() {
