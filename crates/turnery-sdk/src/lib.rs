@@ -18,7 +18,7 @@
 //!     let seats = async |args: SeatsArgs, _| ToolEnvelope::text(format!("{} seats", 4 * args.tables));
 //!     let agent = AgentBuilder::new("openai/gpt-5-mini")? // the key is in OPENAI_API_KEY
 //!         .system("You plan parties.")
-//!         .tool(Action::new("seats", "Counts the seats at tables.", seats))
+//!         .tool(FunctionTool::new("seats", "Counts the seats at tables.", seats))
 //!         .build();
 //!     let session = agent.session("party-42").open().await?;
 //!     Ok(session.new_prompt(question).run().await?.text())

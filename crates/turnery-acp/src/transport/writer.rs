@@ -70,8 +70,8 @@ pub(crate) fn spawn(output: Output) -> io::Result<WriterHandle> {
             tokio::spawn(async move { end(write_pipe(pipe, receiver, &taken).await) });
         }
         Output::File(file) => {
-            let (is_written, written) = io::pipe()?;
-            watch_hangup(file.try_clone()?, is_written, gone.clone())?;
+            let (writer_done, written) = io::pipe()?;
+            watch_hangup(file.try_clone()?, writer_done, gone.clone())?;
             spawn_thread(move || {
                 end(write_blocking(file, receiver, &taken));
                 drop(written);
@@ -94,7 +94,7 @@ fn spawn_thread(write: impl FnOnce() + Send + 'static) -> io::Result<()> {
     named.spawn(write).map(drop)
 }
 
-/// Fires `gone` once `output` hangs up. Ends when the other end of `is_written` is closed.
+/// Fires `gone` once `output` hangs up. Ends when the other end of `writer_done` is closed.
 fn watch_hangup(output: File, writer_done: PipeReader, gone: CancellationToken) -> io::Result<()> {
     let named = thread::Builder::new().name("acp-stdout-end".to_owned());
     let watching = named.spawn(move || {

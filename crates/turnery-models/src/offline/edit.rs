@@ -1,5 +1,4 @@
-//! Edits files: replaces text, applies unified diffs. Edits over the limits and diffs that cannot be parsed
-//! change nothing; a failed tool call stops an edit midway, and the response says what was changed.
+//! Edits files: replaces text, applies unified diffs. A failed call stops an edit, which is then reported.
 
 use super::{
     command_context::{CommandContext, CommandResult, code_block, count, list, pattern, stop_with},

@@ -14,11 +14,7 @@ async fn ask(question: &str) -> Result<Option<String>, Box<dyn std::error::Error
     let seats = async |args: SeatsArgs, _| ToolEnvelope::text(format!("{} seats", 4 * args.tables));
     let agent = AgentBuilder::new("anthropic/claude-sonnet-4-6")?
         .system("You plan parties.")
-        .tool(FunctionTool::new(
-            "seats",
-            "Counts the seats at tables.",
-            seats,
-        ))
+        .tool(FunctionTool::new("seats", "Counts seats at tables.", seats))
         .build();
     let session = agent.session("party-42").open().await?;
     Ok(session.new_prompt(question).run().await?.text())

@@ -15,6 +15,7 @@ mod home;
 mod hooks;
 mod hostile_repository;
 mod inspection;
+mod judged_lines;
 mod key_page;
 mod killed_agent;
 mod lifeline;
