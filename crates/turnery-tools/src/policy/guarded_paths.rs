@@ -13,6 +13,7 @@ use super::{
     program_name::ProgramName,
     user_settings, version_files,
 };
+use crate::workspace::names_through_links;
 use globset::GlobBuilder;
 use std::{
     ops::Deref,
@@ -340,7 +341,7 @@ impl Deref for GuardedPaths {
 fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = paths
         .iter()
-        .flat_map(|path| user_settings::resolve_links(path))
+        .flat_map(|path| names_through_links(path))
         .collect();
     for path in &paths {
         user_settings::collect_link_targets(path.clone(), &mut all);

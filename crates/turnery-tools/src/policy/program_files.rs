@@ -1,7 +1,7 @@
 //! Finds the files of a session that command lines of the user's own hooks and servers name.
 
-use super::{guarded_paths::fold_path, user_settings::resolve_links};
-use crate::workspace::normalise_lexically;
+use super::guarded_paths::fold_path;
+use crate::workspace::{names_through_links, normalise_lexically};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -40,9 +40,13 @@ fn find_program_files<'a>(
         let unquoted = word.replace(['\'', '"', '\\'], "");
         for text in [word, &unquoted] {
             let expand = |text: String, begin: &&str| text.replace(begin, &format!("{home}/"));
-            let text = HOME_PREFIXES.iter().fold(text.to_owned(), expand);
-            for path in named_paths(&text).map(Path::new) {
-                let mut names = resolve_links(path);
+            let expanded = HOME_PREFIXES.iter().fold(text.to_owned(), expand);
+            // A folder's name may end like one of the beginnings: `build~/`.
+            for path in named_paths(&expanded)
+                .chain(named_paths(text))
+                .map(Path::new)
+            {
+                let mut names = names_through_links(path);
                 names.push(normalise_lexically(path));
                 files.extend(names.into_iter().filter(is_here));
             }
@@ -104,6 +108,7 @@ mod tests {
             (format!("file://{p}/h.mjs?v=1"), Some("h.mjs")),
             (format!("file://{p}/h.mjs#a"), Some("h.mjs")),
             (format!("[{p}/h.sh]"), Some("h.sh")),
+            (format!("{p}/build~/h.sh"), Some("build~/h.sh")),
             (format!("{p}/@a/h.js"), Some("@a/h.js")),
             ("sh ~/project/h.sh".to_owned(), Some("h.sh")),
             ("sh \"$HOME\"/project/h.sh".to_owned(), Some("h.sh")),

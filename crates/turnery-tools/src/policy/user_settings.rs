@@ -2,7 +2,7 @@
 //! editors read them under another name, so their own names do not give them away.
 
 use super::guarded_paths::{fold_case, fold_path, guarded_names, has_guarded_prefix};
-use crate::workspace::{follow, names_through_links};
+use crate::workspace::names_through_links;
 use std::{
     collections::HashMap,
     env,
@@ -64,7 +64,7 @@ impl UserSettings {
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
             let is_of_shell = has_guarded_prefix(&name);
             if is_link && (is_of_shell || name.starts_with('.') && !entry.path().is_dir()) {
-                targets.extend(resolve_links(&entry.path()));
+                targets.extend(names_through_links(&entry.path()));
             }
             if is_of_shell {
                 collect_link_targets(entry.path(), &mut targets);
@@ -72,7 +72,7 @@ impl UserSettings {
         }
         let config = self.home.join(".config");
         if config.is_symlink() {
-            targets.extend(resolve_links(&config));
+            targets.extend(names_through_links(&config));
         }
         collect_link_targets(config, &mut targets);
         let mut listings = HashMap::new();
@@ -82,7 +82,7 @@ impl UserSettings {
             paths.sort();
             paths.dedup();
             for path in paths {
-                targets.extend(resolve_links(&path));
+                targets.extend(names_through_links(&path));
                 collect_link_targets(path, &mut targets);
             }
         }
@@ -132,7 +132,7 @@ pub(super) fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) 
                 let path = entry.path();
                 let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
                 if is_link {
-                    targets.extend(resolve_links(&path));
+                    targets.extend(names_through_links(&path));
                 }
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let is_skipped = SKIPPED_FOLDERS.iter().any(|it| entry.file_name() == *it);
@@ -143,17 +143,6 @@ pub(super) fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) 
         }
         folders = inner;
     }
-}
-
-/// Returns the path with its links resolved, if that is possible, and its names on the way there, since those links may
-/// be replaced. The file need not exist.
-pub(super) fn resolve_links(path: &Path) -> Vec<PathBuf> {
-    let mut names = names_through_links(path);
-    names.extend(
-        path.to_str()
-            .and_then(|path| follow(Path::new("/"), path).ok()),
-    );
-    names
 }
 
 #[cfg(test)]

@@ -53,11 +53,13 @@ pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathError> {
         .map_err(|error| refused(error.reason()))
 }
 
-/// Returns the names of a file on the way to it, one for each link that `path` leads through: the place of the link and
-/// what follows it. Whoever replaces one of the links replaces the file. `path` is absolute.
+/// Returns the other paths of a file: one for each link that `path` leads through, the place of the link and what follows
+/// it, and the path without links, if they can be resolved. Whoever replaces one of the links replaces the file, which
+/// need not exist. `path` is absolute.
 pub(crate) fn names_through_links(path: &Path) -> Vec<PathBuf> {
     let mut names = Vec::new();
-    let _ = walk_links(Path::new("/"), path, false, &mut names);
+    let resolved = walk_links(Path::new("/"), path, false, &mut names);
+    names.extend(resolved.ok());
     names
 }
 
@@ -234,6 +236,17 @@ mod tests {
         assert!(follow(Path::new("/"), "/proc/4194305/cwd/x").is_err());
         let later = canonicalize(Path::new("/proc/4194305/cwd/x")).unwrap_err();
         assert_ne!(later.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn link_whose_name_is_no_text_is_followed() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let link = top.join(OsStr::from_bytes(b"a\xff.fish"));
+        symlink("target", &link).unwrap();
+        assert_eq!(names_through_links(&link), [link, top.join("target")]);
     }
 
     #[test]
