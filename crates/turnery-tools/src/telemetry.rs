@@ -126,7 +126,9 @@ impl Default for ToolTelemetry {
 
 impl fmt::Debug for ToolTelemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Observe").field(&self.0.prefix).finish()
+        f.debug_tuple("ToolTelemetry")
+            .field(&self.0.prefix)
+            .finish()
     }
 }
 

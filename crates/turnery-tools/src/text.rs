@@ -7,11 +7,11 @@ use std::{borrow::Cow, fmt::Write as _, time::Duration};
 const MAX_DIFF_BYTES: usize = 4 * 1024;
 
 /// Cuts a line that is longer than `most` bytes and states how much is missing.
-pub(crate) fn truncate_line(line: &str, most: usize) -> Cow<'_, str> {
-    if line.len() <= most {
+pub(crate) fn truncate_line(line: &str, max_bytes: usize) -> Cow<'_, str> {
+    if line.len() <= max_bytes {
         return Cow::Borrowed(line);
     }
-    let kept = &line[..line.floor_char_boundary(most)];
+    let kept = &line[..line.floor_char_boundary(max_bytes)];
     Cow::Owned(format!("{kept} [{} more bytes]", line.len() - kept.len()))
 }
 

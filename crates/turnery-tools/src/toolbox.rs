@@ -29,7 +29,7 @@ use turnery_engine::{
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
     specs: Arc<[ToolSpec]>,
-    observe: ToolTelemetry,
+    telemetry: ToolTelemetry,
     effect_policies: EffectPolicies,
 }
 
@@ -53,7 +53,7 @@ impl Toolbox {
         let empty = Self {
             tools: Arc::new([]),
             specs: Arc::new([]),
-            observe: ToolTelemetry::default(),
+            telemetry: ToolTelemetry::default(),
             effect_policies: EffectPolicies::default(),
         };
         empty.with_tools(tools)
@@ -86,7 +86,10 @@ impl Toolbox {
     /// Reports calls to the subscribers of this telemetry handle (JIDO-55).
     #[must_use]
     pub fn with_telemetry(self, observe: ToolTelemetry) -> Self {
-        Self { observe, ..self }
+        Self {
+            telemetry: observe,
+            ..self
+        }
     }
 
     /// Adds an effect policy; effects are kept only if all policies allow them.
@@ -139,19 +142,20 @@ impl Toolbox {
     /// Returns the telemetry handle to subscribe to.
     #[must_use]
     pub fn telemetry(&self) -> &ToolTelemetry {
-        &self.observe
+        &self.telemetry
     }
 
     pub(crate) fn effect_policies(&self) -> &EffectPolicies {
         &self.effect_policies
     }
 
-    /// Returns the names of the tools, in table order (JIDO-67).
+    /// Returns the names of the tools, in the order in which they were added and the model receives them
+    /// (JIDO-67).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|spec| spec.name.as_str())
     }
 
-    /// Returns the tool specifications that the model receives, in table order.
+    /// Returns the tool specifications that the model receives, in the order in which the tools were added.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)

@@ -66,15 +66,15 @@ impl HiddenFilter {
     }
 }
 
-/// Walks everything below `start`, which itself is never skipped, in the order of names. Hidden files are
-/// skipped.
+/// Walks what is below `start`, in the order of names. Skips what git ignores, files that `filter` hides and,
+/// unless `show_hidden`, names that begin with a dot; `start` itself is never skipped.
 pub(crate) fn walk(
     start: &Path,
-    hidden: bool,
+    show_hidden: bool,
     depth: Option<usize>,
-    veil: &HiddenFilter,
+    filter: &HiddenFilter,
 ) -> ignore::Walk {
-    let (ignored, veil) = (IgnoreFiles::new(start, hidden), veil.clone());
+    let (ignored, veil) = (IgnoreFiles::new(start, show_hidden), filter.clone());
     let shows = move |entry: &DirEntry| {
         entry.depth() == 0
             || (entry.file_name() != ".git"

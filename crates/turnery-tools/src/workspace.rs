@@ -22,7 +22,7 @@ pub use local_files::LocalFiles;
 #[cfg(test)]
 pub(crate) use resolve::make_path_too_long_to_look_up;
 pub(crate) use resolve::{
-    canonicalize, follow, may_lead_into, names_through_links, normalise_lexically,
+    canonicalize, may_lead_into, names_through_links, normalise_lexically, resolve_path,
 };
 pub use terminals::{TerminalCommandOutput, TerminalError, Terminals};
 
@@ -35,7 +35,7 @@ pub struct Workspace {
     terminals: Option<Arc<dyn Terminals>>,
     approved_states: Arc<ApprovedStates>,
     sandbox: SandboxSettings,
-    surroundings: SandboxBaseline,
+    sandbox_baseline: SandboxBaseline,
     /// Value of `PATH`.
     search_path: OsString,
     /// Folders of the project. Determined when the first command is judged, because most sessions begin
@@ -43,7 +43,7 @@ pub struct Workspace {
     project_folders: Arc<OnceLock<Vec<PathBuf>>>,
     /// Folders of `PATH` whose programs belong to the project, including relative ones. Determined like
     /// `project_folders`.
-    program_folders: Arc<OnceLock<Vec<PathBuf>>>,
+    project_program_folders: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -94,10 +94,10 @@ impl Workspace {
             terminals,
             approved_states: Arc::default(),
             sandbox: SandboxSettings::default(),
-            surroundings: SandboxBaseline::default(),
+            sandbox_baseline: SandboxBaseline::default(),
             search_path: std::env::var_os("PATH").unwrap_or_default(),
             project_folders: Arc::default(),
-            program_folders: Arc::default(),
+            project_program_folders: Arc::default(),
         }
     }
 
@@ -106,12 +106,12 @@ impl Workspace {
     pub(crate) fn with_search_path(self, path: &std::ffi::OsStr) -> Self {
         Self {
             search_path: path.to_owned(),
-            program_folders: Arc::default(),
+            project_program_folders: Arc::default(),
             ..self
         }
     }
 
-    fn find_program_folders(&self) -> Vec<PathBuf> {
+    fn find_project_program_folders(&self) -> Vec<PathBuf> {
         let folders = std::env::split_paths(&self.search_path);
         let is_of_project = |folder: &PathBuf| self.may_be_in_project(folder);
         folders.filter(is_of_project).collect()
@@ -139,8 +139,8 @@ impl Workspace {
     /// that the name does not tell which program runs. A trailing `*` stands for any text.
     pub(crate) fn may_provide_program(&self, name: &str, base: &Path) -> bool {
         let folders = self
-            .program_folders
-            .get_or_init(|| self.find_program_folders());
+            .project_program_folders
+            .get_or_init(|| self.find_project_program_folders());
         let mut folders = folders.iter().map(|folder| base.join(folder));
         match name.strip_suffix('*') {
             None => {
@@ -174,7 +174,7 @@ impl Workspace {
     #[must_use]
     pub fn with_sandbox(self, sandbox: SandboxSettings) -> Self {
         Self {
-            surroundings: SandboxBaseline::new(&self.roots, &sandbox),
+            sandbox_baseline: SandboxBaseline::new(&self.roots, &sandbox),
             sandbox,
             ..self
         }
@@ -182,7 +182,7 @@ impl Workspace {
 
     /// Returns the repository folders and keys around the roots, as found before the session's first command.
     pub(crate) fn sandbox_baseline(&self) -> &SandboxBaseline {
-        &self.surroundings
+        &self.sandbox_baseline
     }
 
     /// Returns how commands are confined.
@@ -206,13 +206,13 @@ impl Workspace {
     /// Returns true if the path can be resolved, inside the roots or not.
     pub(crate) fn can_resolve(&self, path: &Path) -> bool {
         let path = path.to_str();
-        path.is_some_and(|path| follow(&self.cwd, path).is_ok())
+        path.is_some_and(|path| resolve_path(&self.cwd, path).is_ok())
     }
 
     /// Resolves the links of a path; a part that does not exist yet is kept. Relative paths start at the
     /// working directory only (DIR-4). Fails if the result is outside all roots (DIR-5).
     pub fn resolve(&self, path: &str) -> Result<PathBuf, PathError> {
-        let resolved = follow(&self.cwd, path)?;
+        let resolved = resolve_path(&self.cwd, path)?;
         if self.roots.iter().any(|root| resolved.starts_with(root)) {
             return Ok(resolved);
         }
@@ -231,7 +231,7 @@ impl Workspace {
     /// its names without links.
     pub(crate) fn all_path_aliases(&self, path: &Path) -> Vec<PathBuf> {
         let text = path.to_str();
-        match text.and_then(|text| follow(&self.cwd, text).ok()) {
+        match text.and_then(|text| resolve_path(&self.cwd, text).ok()) {
             Some(resolved) => self.path_aliases(resolved, path),
             None => vec![path.to_owned()],
         }

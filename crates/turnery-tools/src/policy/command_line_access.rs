@@ -1,7 +1,6 @@
 //! Collects the files and folders that a command line touches, as far as they can be determined.
 
 use super::{
-    Rule,
     command_line::{CommandLine, SimpleCommand, base_folders},
     git,
     inner_commands::{self, InnerCommands},
@@ -24,9 +23,11 @@ pub(super) struct CommandLineAccess {
     pub(super) write_paths: Vec<PathBuf>,
     /// True if a redirection or a change of folder leads outside the roots.
     pub(super) leads_outside: bool,
-    /// Paths that words name, checked against rules that deny reading.
+    /// Targets of input redirections and paths that words name, checked against rules that deny reading.
+    /// Words of `echo` and `printf` are left out.
     pub(super) named_read_paths: Vec<PathBuf>,
-    /// Paths named by words of commands that may change them.
+    /// Targets of output redirections and paths named by words of commands that may change files, checked
+    /// against rules that deny changes.
     pub(super) named_edit_paths: Vec<PathBuf>,
 }
 
@@ -95,18 +96,9 @@ impl CommandLineAccess {
         }
     }
 
-    pub(super) fn is_allowed_by(
-        &self,
-        rule: &Rule,
-        command: &SimpleCommand,
-        workspace: &Workspace,
-    ) -> bool {
-        rule.allows_command(command, &self.bases, workspace)
-    }
-
-    /// Returns for each command whether a rule may cover it in regard to git: git must run nothing that a
-    /// repository names, hooks included, in any folder, and no earlier git command may have changed the
-    /// repository.
+    /// Returns a flag for each command: false if a rule must not allow it, because git could run something
+    /// that a repository names, hooks included, in any folder, or because an earlier git command of the line
+    /// changed the repository.
     pub(super) fn check_git_commands(
         &self,
         line: &CommandLine,

@@ -80,8 +80,9 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["yarn", "exec"],
 ];
 
-/// Commands that pass a line to a shell, or words in any order to a program: their first words, and the options
-/// or words of which one must be among the others; none are needed if the list is empty.
+/// Commands that pass a line to a shell or start a program from anywhere among their arguments. First the
+/// program and the words that must all occur, in any order; then words or options of which one must also
+/// occur, unless there are none.
 const SHELL_LINE_STARTERS: &[(&[&str], &[&str])] = &[
     (&["bun", "exec"], &[]),
     (&["cross-env-shell"], &[]),

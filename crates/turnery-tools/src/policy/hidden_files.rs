@@ -24,7 +24,7 @@ const ENTRIES_IN_TURN: usize = 32;
 pub struct HiddenFiles(Arc<[Rule]>);
 
 impl Policy {
-    /// Returns the files that this policy hides from `tool`.
+    /// Returns the rules of this policy that hide files from `tool`.
     #[must_use]
     pub fn hidden_files_for(&self, tool: &str) -> HiddenFiles {
         let rules = self.deny_rules().iter().filter(|rule| {

@@ -333,8 +333,9 @@ impl Policy {
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
             let may_be_allowed = **is_safe && !is_elsewhere && may_be_covered;
-            let allows =
-                |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);
+            let allows = |rule: &Rule| {
+                may_be_allowed && rule.allows_command(command, &found.bases, workspace)
+            };
             !harmless && !self.allow.iter().filter(about_run).any(allows)
         });
         let Some(((first, _), is_safe)) = open.next() else {
@@ -347,7 +348,7 @@ impl Policy {
             *is_safe
                 && may_be_covered
                 && open.all(|((command, _), is_safe)| {
-                    *is_safe && found.is_allowed_by(rule, command, workspace)
+                    *is_safe && rule.allows_command(command, &found.bases, workspace)
                 })
         });
         Judgement::Ask { always }

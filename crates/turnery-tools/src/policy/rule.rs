@@ -109,15 +109,15 @@ impl FromStr for Rule {
     }
 }
 
-/// Returns the leading folders of a pattern that contain no special characters.
-fn literal_prefix_folders(pattern: &str) -> Vec<&str> {
+/// Returns the leading components of a pattern, up to the first with special characters.
+fn literal_prefix_components(pattern: &str) -> Vec<&str> {
     let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
     pattern.split('/').take_while(is_plain).collect()
 }
 
 /// Resolves the links in the literal prefix of an absolute pattern; `None` if there are none.
 fn resolve_pattern_links(pattern: &str) -> Option<String> {
-    let literal = literal_prefix_folders(pattern).join("/");
+    let literal = literal_prefix_components(pattern).join("/");
     let existing = Path::new(&literal)
         .ancestors()
         .filter(|folder| folder.is_absolute())
@@ -275,7 +275,7 @@ impl Rule {
         };
         let starts = globs
             .iter()
-            .map(|glob| literal_prefix_folders(glob.glob().glob()).join("/"));
+            .map(|glob| literal_prefix_components(glob.glob().glob()).join("/"));
         match relative {
             true => starts
                 .flat_map(|start| roots.iter().map(move |root| root.join(&start)))

@@ -17,11 +17,12 @@ pub struct Confinement {
     pub network: bool,
     /// The session's roots. Absolute, links resolved.
     pub roots: Vec<PathBuf>,
-    /// Work trees of the repositories that contained the roots when the session began. Git folders of other
+    /// For each root, the innermost work tree that contained it when the session began. Git folders of other
     /// work trees are not opened, whatever commands move later.
     pub work_trees: Vec<PathBuf>,
-    /// Work trees of all repositories around the roots when the session began, except those that contain the
-    /// home folder. Their links are not followed, since the project or an earlier command may have made them.
+    /// All work trees that contained the roots when the session began, not only the innermost, except those
+    /// that contain the home folder. Their links are not followed, since the project or an earlier command
+    /// may have made them.
     pub projects: Vec<PathBuf>,
     /// The user's home folder.
     pub home: Option<PathBuf>,
@@ -54,7 +55,7 @@ impl Confinement {
     /// They exist and contain no links. None is found through a link in another or in a project, since a
     /// command or the project may have put the link there.
     pub(super) fn writable(&self) -> Vec<PathBuf> {
-        let places = self.places();
+        let places = self.temporary_and_cache_paths();
         self.writable_among(&places, &self.untrusted(&places))
     }
 
@@ -73,7 +74,7 @@ impl Confinement {
     /// Like [`writable`](Self::writable), but follows all links: every place where a command may have put a
     /// link, and possibly more.
     pub(crate) fn writable_through_links(&self) -> Vec<PathBuf> {
-        let places = self.places();
+        let places = self.temporary_and_cache_paths();
         self.with_roots(places.iter().filter_map(|path| path.canonicalize().ok()))
     }
 
@@ -81,8 +82,9 @@ impl Confinement {
         self.roots.iter().cloned().chain(places).collect()
     }
 
-    /// Returns the existing folders for temporary files and caches, links not resolved.
-    pub(super) fn places(&self) -> Vec<PathBuf> {
+    /// Returns the existing folders for temporary files and the existing files and folders of caches, with
+    /// links not resolved.
+    pub(super) fn temporary_and_cache_paths(&self) -> Vec<PathBuf> {
         let home = self.home.iter();
         let caches = home.flat_map(|home| known_paths::CACHES.iter().map(|it| home.join(it)));
         let temporary = self.temporary.iter().cloned();
@@ -123,14 +125,15 @@ impl Confinement {
         let usual = std::env::temp_dir();
         !self.writes
             || !self.temporary.contains(&usual)
-            || links::follow_links(&usual, &self.untrusted(&self.places())).is_none()
+            || links::follow_links(&usual, &self.untrusted(&self.temporary_and_cache_paths()))
+                .is_none()
     }
 
     /// Returns the folder in which to create the [`scratch`](Self::scratch) folder: `usual`, or the system's
     /// if a command or the project may have put a link there.
     #[must_use]
     pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
-        let untrusted = self.untrusted(&self.places());
+        let untrusted = self.untrusted(&self.temporary_and_cache_paths());
         let mut folders = [usual, Path::new(known_paths::TEMPORARY_FOLDER)].into_iter();
         folders.find_map(|folder| links::follow_links(folder, &untrusted))
     }

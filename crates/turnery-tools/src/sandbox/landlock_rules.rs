@@ -29,7 +29,8 @@ use std::{
     thread,
 };
 
-/// Newest version whose file rights are requested; older kernels get the rights they know.
+/// Newest landlock version whose access rights and scopes are requested; older kernels enforce those they
+/// know.
 const ABI_VERSION: ABI = ABI::V6;
 /// Maximum number of siblings allowed for one excluded file; a larger folder takes too long to list.
 const MAX_SIBLINGS: usize = 4096;
@@ -78,7 +79,7 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_VERSION)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let places = confinement.places();
+    let places = confinement.temporary_and_cache_paths();
     let mut untrusted = confinement.untrusted(&places);
     let repositories = RepositoryFolders::find(confinement, &untrusted);
     untrusted.extend(repositories.git_folders.iter().cloned());
@@ -91,7 +92,7 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         excluded: Vec::new(),
         is_truncated: false,
     };
-    let rules = rules.allow_all(confinement, repositories)?;
+    let rules = rules.add_all_rules(confinement, repositories)?;
     let status = rules.ruleset.restrict_self().map_err(io::Error::other)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
@@ -129,7 +130,7 @@ struct LandlockRules {
 }
 
 impl LandlockRules {
-    fn allow_all(
+    fn add_all_rules(
         mut self,
         confinement: &Confinement,
         repositories: RepositoryFolders,

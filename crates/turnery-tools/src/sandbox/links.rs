@@ -33,7 +33,7 @@ pub(super) fn links_within(
     links.into_iter().filter(is_within)
 }
 
-/// Resolves links like `follow`, and reports why that fails.
+/// Resolves a path like [`follow_links`], and returns the links on the way too, or why it cannot be resolved.
 ///
 /// # Errors
 ///

@@ -75,7 +75,7 @@ const METADATA_WRITES: &[i64] = &[
     libc::SYS_utimensat,
 ];
 #[cfg(target_arch = "x86_64")]
-const OLD_WRITES: &[i64] = &[
+const LEGACY_METADATA_WRITES: &[i64] = &[
     libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_futimesat,
@@ -84,7 +84,7 @@ const OLD_WRITES: &[i64] = &[
     libc::SYS_utimes,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OLD_WRITES: &[i64] = &[];
+const LEGACY_METADATA_WRITES: &[i64] = &[];
 /// These numbers are the same on all architectures, but `libc` does not define them for all.
 const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
@@ -92,8 +92,9 @@ const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
-/// Calls whose first argument is a process, where only 0, the caller, is allowed: a limit on processor time
-/// would kill another process as a signal would, and a supervisor that is never scheduled kills nothing.
+/// Calls whose first argument is a process; only 0, the caller, is allowed. With them a command could have
+/// another process killed through a limit on processor time, or starve the process that enforces the
+/// command's time limit.
 const PROCESS_CALLS: &[i64] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -119,10 +120,11 @@ const NAMESPACE_FLAGS: [libc::c_int; 7] = [
 const SOCKET_KIND_MASK: u64 = 0xF;
 /// `ioctl` requests that type into a terminal.
 const TERMINAL_INPUT_REQUESTS: [u32; 2] = [0x5412, 0x541C];
-/// `ioctl` requests that change a file's flags, version, attributes, format or encryption, or seal it
+/// `ioctl` requests that change a file's flags, version, attributes, format or encryption, or seal or pin it
 /// (`FS_IOC_SETFLAGS` for 64 and 32 bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`,
 /// `EXT4_IOC_SETVERSION` for 64 and 32 bits, `EXT4_IOC_MIGRATE`, `EXT4_IOC_ALLOC_DA_BLKS`,
-/// `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_REMOVE_ENCRYPTION_KEY`). They need no writable descriptor.
+/// `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_REMOVE_ENCRYPTION_KEY`, `FAT_IOCTL_SET_ATTRIBUTES`,
+/// `F2FS_IOC_SET_PIN_FILE`). They need no writable descriptor.
 const FILE_ATTRIBUTE_REQUESTS: [u32; 13] = [
     0x4008_6602,
     0x4004_6602,
@@ -192,7 +194,7 @@ fn build_rules(
 ) -> Result<SeccompRules, seccompiler::BackendError> {
     let mut refused: Vec<i64> = REFUSED_CALLS.to_vec();
     if !confinement.writes {
-        refused.extend(METADATA_WRITES.iter().chain(OLD_WRITES));
+        refused.extend(METADATA_WRITES.iter().chain(LEGACY_METADATA_WRITES));
     }
     if landlock < Some(LANDLOCK_WITH_TRUNCATE) {
         refused.push(libc::SYS_truncate);

@@ -99,7 +99,7 @@ impl SandboxSettings {
     pub fn confinement(
         &self,
         roots: &[PathBuf],
-        surroundings: &SandboxBaseline,
+        baseline: &SandboxBaseline,
         only_reads: bool,
     ) -> Option<Confinement> {
         if !self.is_active() {
@@ -121,8 +121,8 @@ impl SandboxSettings {
             writes: self.mode == SandboxMode::Workspace && !only_reads,
             network: self.network && !only_reads,
             roots: roots.to_vec(),
-            work_trees: surroundings.work_trees.clone(),
-            projects: surroundings.projects.clone(),
+            work_trees: baseline.work_trees.clone(),
+            projects: baseline.projects.clone(),
             home,
             temporary,
             scratch: None,
@@ -141,7 +141,7 @@ impl SandboxSettings {
             .into_iter()
             .map(canonicalize_or_keep)
             .collect();
-        let before = surroundings.keys.get_or_init(|| named.clone());
+        let before = baseline.keys.get_or_init(|| named.clone());
         let further = before.iter().chain(&named).filter(|key| is_apart(key));
         confinement.private.extend(further.cloned());
         confinement.private.sort();
@@ -175,8 +175,8 @@ impl SandboxSettings {
     }
 }
 
-/// Repository folders and keys around the roots before a session's first command, so that changes by commands
-/// open nothing.
+/// Repositories around the roots and key files named by settings and variables, found before a session's
+/// first command, so that commands cannot widen their access by moving them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxBaseline {
     /// For each root the nearest folder with a `.git`.
@@ -210,7 +210,8 @@ pub(super) fn find_work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
     tops.map(Path::to_owned).collect()
 }
 
-/// Links in a home folder are the user's, even if it is a work tree.
+/// Returns all work trees that contain a root, except `/` and those that contain the home folder, in which
+/// links are the user's.
 pub(super) fn find_projects(roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
     let tops = roots.iter().flat_map(|root| work_trees_around(root));
     let inside = tops

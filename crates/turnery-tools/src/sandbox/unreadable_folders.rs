@@ -40,7 +40,8 @@ fn check_metadata(path: &Path, is_met: impl FnOnce(&fs::Metadata) -> bool) -> io
     }
 }
 
-/// Determines why a path could not be examined.
+/// Fails if `error`, met when examining `path`, means that a folder on the way is closed to its owner; other
+/// reasons are ignored.
 ///
 /// # Errors
 ///
@@ -71,7 +72,8 @@ pub(super) fn check_access(path: &Path, error: &io::Error) -> io::Result<()> {
     }
 }
 
-/// Determines why a folder could not be listed.
+/// Fails if `error`, met when listing `folder`, means that it or a folder on the way is closed to its owner;
+/// other reasons are ignored.
 ///
 /// # Errors
 ///

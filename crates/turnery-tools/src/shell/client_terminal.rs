@@ -2,7 +2,7 @@
 
 use super::{
     environment,
-    exit_status::{Ending, StopOutcome},
+    exit_status::{CommandExit, StopOutcome},
     output_buffer,
     output_buffer::OutputBuffer,
     strip_ansi::AnsiStripper,
@@ -78,19 +78,19 @@ pub(crate) async fn run(
     };
     let mut envelope = match ran {
         Some(Ok(ran)) if timed_out => {
-            Ending::TimedOut(limit).envelope(output_text(ran), &StopOutcome::KilledByClient)
+            CommandExit::TimedOut(limit).envelope(output_text(ran), &StopOutcome::KilledByClient)
         }
         Some(Ok(ran)) if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(output_text(ran), &StopOutcome::KilledByClient)
+            CommandExit::Cancelled.envelope(output_text(ran), &StopOutcome::KilledByClient)
         }
         Some(Ok(ran)) => {
             to_command_exit(&ran).envelope(output_text(ran), &StopOutcome::KilledByClient)
         }
         Some(Err(_)) | None if timed_out => {
-            Ending::TimedOut(limit).envelope(String::new(), &unconfirmed)
+            CommandExit::TimedOut(limit).envelope(String::new(), &unconfirmed)
         }
         Some(Err(_)) | None if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(String::new(), &unconfirmed)
+            CommandExit::Cancelled.envelope(String::new(), &unconfirmed)
         }
         Some(Err(TerminalError::Unsupported)) => return None,
         Some(Err(TerminalError::NotOpened(reason))) => {
@@ -133,11 +133,11 @@ fn execution_failure(message: String) -> ToolEnvelope {
     ToolEnvelope::failed(ToolErrorKind::ExecutionError, message)
 }
 
-fn to_command_exit(ran: &TerminalCommandOutput) -> Ending {
+fn to_command_exit(ran: &TerminalCommandOutput) -> CommandExit {
     match (ran.exit_code, &ran.signal) {
-        (_, Some(signal)) => Ending::Killed(signal.clone()),
-        (Some(code), None) => Ending::Exited(code),
-        (None, None) => Ending::Unknown,
+        (_, Some(signal)) => CommandExit::Killed(signal.clone()),
+        (Some(code), None) => CommandExit::Exited(code),
+        (None, None) => CommandExit::Unknown,
     }
 }
 

@@ -4,8 +4,9 @@ use crate::invisible_chars::{escape_invisible, escape_invisible_line};
 use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
-/// Returns what the title omits: further lines, and the folder if it differs from the session's.
-pub(crate) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
+/// Returns the complete command as a code block, after `folder` if there is one; empty if the call's title
+/// already shows the same.
+pub(crate) fn render_command(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
     if escape_invisible_line(command.trim()) == command && folder.is_none() {
         return Vec::new();
     }
@@ -38,7 +39,7 @@ mod tests {
 
     #[test]
     fn short_command_needs_no_artifact() {
-        assert_eq!(whole("cargo test", None), []);
+        assert_eq!(render_command("cargo test", None), []);
     }
 
     #[test]
@@ -47,7 +48,7 @@ mod tests {
         let command = format!("echo {long}\nrm \u{202e}x ```");
         let text = format!("````sh\necho {long}\nrm ⟨U+202E⟩x ```\n````");
         assert_eq!(
-            whole(&command, None),
+            render_command(&command, None),
             [Artifact::Content(Content::text(text))]
         );
     }
@@ -56,7 +57,7 @@ mod tests {
     fn different_cwd_is_shown() {
         let text = "In /w/inner:\n```sh\nls\n```";
         assert_eq!(
-            whole("ls", Some(Path::new("/w/inner"))),
+            render_command("ls", Some(Path::new("/w/inner"))),
             [Artifact::Content(Content::text(text))]
         );
     }

@@ -185,8 +185,8 @@ fn names_project_file(name: &str, value: &OsStr, folders: &[&Path]) -> bool {
     })
 }
 
-/// Removes the variables by which bash would read a file of the project before any line. Bash expands the
-/// value of the first.
+/// Removes the variables that make bash read a file of the project before it runs the command line. Values
+/// with `$` or a backquote are removed too, since bash expands that of `BASH_ENV`.
 pub(super) fn strip_shell_files(environment: &mut EnvVars, workspace: &Workspace) {
     environment.retain(|name, value| {
         let is_certain = !value.to_string_lossy().contains(['$', '`']);
@@ -235,12 +235,13 @@ pub(crate) fn strip_relative_paths(environment: &mut EnvVars) {
     });
 }
 
-/// Removes entries of variables. `is_out` receives a folder and whether code is searched in it.
-fn strip_entries(environment: &mut EnvVars, is_out: &dyn Fn(&Path, bool) -> bool) {
+/// Removes the entries of the variables for which `should_remove` returns true. It receives a folder and
+/// whether programs or code are searched in it.
+fn strip_entries(environment: &mut EnvVars, should_remove: &dyn Fn(&Path, bool) -> bool) {
     for (name, value) in std::mem::take(environment) {
         let is_searched = SEARCH_PATH_VARIABLES.iter().any(|it| name == *it);
         let is_of_session = SESSION_FOLDER_VARIABLES.iter().any(|it| name == *it);
-        let is_out = |path: &PathBuf| !is_of_session && is_out(path, is_searched);
+        let is_out = |path: &PathBuf| !is_of_session && should_remove(path, is_searched);
         if !std::env::split_paths(&value).any(|it| is_out(&it)) {
             environment.insert(name, value);
             continue;

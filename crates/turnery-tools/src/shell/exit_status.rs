@@ -7,7 +7,7 @@ use turnery_engine::{ToolEnvelope, ToolErrorKind};
 
 /// Exit of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum CommandExit {
     /// Exited by itself, with this code.
     Exited(i64),
     /// Terminated by a signal that turnery did not send: its number or its name.
@@ -20,7 +20,7 @@ pub(crate) enum Ending {
     Unknown,
 }
 
-impl From<ExitStatus> for Ending {
+impl From<ExitStatus> for CommandExit {
     fn from(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Exited(i64::from(code)),
@@ -88,7 +88,7 @@ fn join_processes(processes: &[RunningProcess]) -> String {
     names.join(", ")
 }
 
-impl Ending {
+impl CommandExit {
     fn status_line(&self, stopped: &StopOutcome) -> String {
         match self {
             Self::Exited(code) => format!("exit code: {code}"),
@@ -162,7 +162,7 @@ impl Ending {
 mod tests {
     use super::*;
 
-    fn text(ending: &Ending, stopped: &StopOutcome) -> String {
+    fn text(ending: &CommandExit, stopped: &StopOutcome) -> String {
         let envelope = ending.envelope("out".to_owned(), stopped);
         match envelope.result {
             Ok(content) => content.iter().filter_map(|it| it.as_text()).collect(),
@@ -181,12 +181,12 @@ mod tests {
             process(42, "dd"),
         ]));
         assert_eq!(
-            text(&Ending::Cancelled, &remaining),
+            text(&CommandExit::Cancelled, &remaining),
             "out\ncancelled: the command and all that it started were stopped, except for processes that \
              have not ended yet: 41 (sudo sleep 9), 42 (dd)"
         );
         assert_eq!(
-            text(&Ending::Exited(0), &remaining),
+            text(&CommandExit::Exited(0), &remaining),
             "out\nexit code: 0\nprocesses that were to be stopped with it and have not ended yet: \
              41 (sudo sleep 9), 42 (dd)"
         );
@@ -196,7 +196,7 @@ mod tests {
     fn full_stop_is_reported_only_if_kernel_confirms() {
         let everything = StopOutcome::Local(StopReport::Everything);
         assert_eq!(
-            text(&Ending::Cancelled, &everything),
+            text(&CommandExit::Cancelled, &everything),
             "out\ncancelled: the command and all that it started were stopped"
         );
         let searched = StopOutcome::Local(StopReport::GroupAndTagged);
@@ -205,7 +205,7 @@ mod tests {
             StopOutcome::KilledByClient,
             StopOutcome::Unconfirmed,
         ] {
-            let text = text(&Ending::Cancelled, &stopped);
+            let text = text(&CommandExit::Cancelled, &stopped);
             assert!(!text.contains("all that it started"), "{text}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     environment,
-    exit_status::{Ending, StopOutcome},
+    exit_status::{CommandExit, StopOutcome},
     live_output::LiveOutput,
     output_buffer::OutputBuffer,
 };
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     limit: Duration,
     surroundings: ProcessSettings<'_>,
     cx: &ToolCx,
-) -> io::Result<(Ending, StopOutcome, String)> {
+) -> io::Result<(CommandExit, StopOutcome, String)> {
     let inherited = environment::inherited_env_with(surroundings.hidden, surroundings.passed);
     let mut environment = build_environment(inherited, surroundings, cwd, &cx.workspace);
     let mut confinement = surroundings.confinement.cloned();
@@ -84,7 +84,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = cx.cancel.cancelled(), if stopped.is_none() => {
-                stopped = Some(Ending::Cancelled);
+                stopped = Some(CommandExit::Cancelled);
                 tree.request_stop();
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
@@ -93,7 +93,7 @@ pub(crate) async fn run(
                     // Remaining processes are killed below, within a bounded time.
                     break;
                 }
-                stopped = Some(Ending::TimedOut(limit));
+                stopped = Some(CommandExit::TimedOut(limit));
                 tree.request_stop();
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
@@ -133,7 +133,11 @@ pub(crate) async fn run(
             _ = cx.progress.send(Progress::Output(stream.take_text())) => {}
         }
     }
-    let ending = stopped.unwrap_or_else(|| finished.status.map_or(Ending::Unknown, Ending::from));
+    let ending = stopped.unwrap_or_else(|| {
+        finished
+            .status
+            .map_or(CommandExit::Unknown, CommandExit::from)
+    });
     Ok((
         ending,
         StopOutcome::Local(finished.stopped),
@@ -164,18 +168,18 @@ type CommandEnv = BTreeMap<OsString, OsString>;
 /// Returns the environment of a command that starts in `cwd`.
 fn build_environment(
     mut environment: CommandEnv,
-    around: ProcessSettings<'_>,
+    settings: ProcessSettings<'_>,
     cwd: &Path,
     workspace: &Workspace,
 ) -> CommandEnv {
     environment::strip_shell_files(&mut environment, workspace);
-    if around.loads_no_project_code {
+    if settings.loads_no_project_code {
         environment::strip_project_code(&mut environment, cwd, workspace);
     }
     let usual = environment::DEFAULT_VARIABLES.iter();
     environment.extend(usual.map(|(name, value)| (name.into(), value.into())));
     environment.insert(environment::PWD.into(), cwd.into());
-    apply_git_settings(around.git, &mut environment);
+    apply_git_settings(settings.git, &mut environment);
     environment
 }
 

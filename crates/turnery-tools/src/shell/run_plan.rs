@@ -1,6 +1,6 @@
 //! Decides where a command line runs, how it is confined, and what the model is told if that makes it fail.
 
-use super::exit_status::Ending;
+use super::exit_status::CommandExit;
 use crate::{
     CommandLineLimits, Confinement, Workspace,
     policy::{GitSettings, HiddenFiles, needs_hardened_git, only_reads},
@@ -95,11 +95,13 @@ pub(crate) fn reason_to_leave<'a>(
 impl RunPlan {
     /// Returns a hint for the model if the command failed and its output suggests that the sandbox is the
     /// cause. A guess, since the kernel does not report why a call was denied.
-    pub(crate) fn hint(&self, ending: &Ending, text: &str) -> Option<String> {
+    pub(crate) fn hint(&self, ending: &CommandExit, text: &str) -> Option<String> {
         let confinement = self.confinement.as_ref()?;
         match ending {
-            Ending::Exited(0) | Ending::TimedOut(_) | Ending::Cancelled => return None,
-            Ending::Exited(_) | Ending::Killed(_) | Ending::Unknown => {}
+            CommandExit::Exited(0) | CommandExit::TimedOut(_) | CommandExit::Cancelled => {
+                return None;
+            }
+            CommandExit::Exited(_) | CommandExit::Killed(_) | CommandExit::Unknown => {}
         }
         let start = text.len().saturating_sub(SCANNED_BYTES);
         let end = text.get(text.ceil_char_boundary(start)..)?.to_lowercase();

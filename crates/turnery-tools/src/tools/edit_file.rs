@@ -124,7 +124,8 @@ struct PlannedEdit {
 }
 
 impl PlannedEdit {
-    /// Returns the state that a permission is for: the file, whatever its text.
+    /// Returns the state compared between permission and run: the path alone, since the text may change
+    /// meanwhile.
     fn target(&self) -> FileState {
         FileState::new(&self.path, None)
     }

@@ -57,7 +57,7 @@ impl Default for Shell {
 
 impl Shell {
     /// Creates a shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`]. A
-    /// leading `*` stands for any text.
+    /// `*` at either end of a name stands for any text.
     #[must_use]
     pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let hidden_env = HIDDEN_ENV.iter().copied().chain(names);
@@ -116,7 +116,7 @@ fn limit(timeout_ms: Option<u64>) -> Duration {
 /// Has no locations, because an editor cannot open a folder.
 fn detail(args: &ShellArgs, cwd: &Path, workspace: &Workspace) -> CallDetail {
     let elsewhere = (cwd != workspace.cwd()).then_some(cwd);
-    let mut artifacts = command_preview::whole(&args.command, elsewhere);
+    let mut artifacts = command_preview::render_command(&args.command, elsewhere);
     let mut shown = args.command.trim().to_owned();
     if let Some(reason) = run_plan::reason_to_leave(args.outside_sandbox.as_deref(), workspace) {
         shown = format!("Outside the sandbox: {shown}");

@@ -11,12 +11,13 @@ use turnery_engine::CallId;
 /// Calls that were shown but never run (refused, cancelled) leave their entry behind; the oldest are dropped.
 const MAX_ENTRIES: usize = 64;
 
-/// Hash of a file's text when its diff was shown; `None` if the file did not exist.
+/// Hash of a file's path and of its text when a change was shown for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState(u64);
 
 impl FileState {
-    /// Returns the state of the file at a resolved path; the text is `None` if it does not exist.
+    /// Returns the state of the file at a resolved path. `text` is `None` if the file does not exist or if
+    /// its text does not matter.
     pub(crate) fn new(path: &Path, text: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
         (path, text).hash(&mut hasher);
@@ -30,13 +31,13 @@ pub(crate) struct ApprovedStates(Mutex<VecDeque<(CallId, FileState)>>);
 
 impl ApprovedStates {
     /// Stores the state shown for a call.
-    pub(crate) fn remember(&self, call_id: &CallId, promise: FileState) {
+    pub(crate) fn remember(&self, call_id: &CallId, state: FileState) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(id, _)| id != call_id);
         if kept.len() == MAX_ENTRIES {
             kept.pop_front();
         }
-        kept.push_back((call_id.clone(), promise));
+        kept.push_back((call_id.clone(), state));
     }
 
     /// Returns true if the file is unchanged since it was shown for the call, or if nothing was shown.

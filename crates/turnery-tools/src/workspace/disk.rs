@@ -18,9 +18,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Folders on the way are only traversed, not listed.
+/// Flags with which the folders on the way are opened: to traverse them, not to list them.
 #[cfg(target_os = "linux")]
-const PASS: OFlags = OFlags::PATH;
+const TRAVERSE_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASS: OFlags = OFlags::RDONLY;
 
@@ -88,7 +88,7 @@ fn create_temporary(folder: &OwnedFd) -> io::Result<(String, File)> {
 fn open_parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
     let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "the path is not resolved");
     let name = path.file_name().ok_or_else(unusable)?;
-    let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut folder = openat(rustix::fs::CWD, "/", flags, Mode::empty())?;
     for component in path.parent().ok_or_else(unusable)?.components() {
         let step = match component {

@@ -35,7 +35,7 @@ pub(super) fn resolve_root(path: &Path) -> Result<PathBuf, PathError> {
 /// Resolves `path` from `base`, which is resolved already. Components that cannot be examined are kept as
 /// written; opening the path later reports why. Links in `/proc` are not followed, since they lead elsewhere
 /// for another process.
-pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathError> {
+pub(crate) fn resolve_path(base: &Path, path: &str) -> Result<PathBuf, PathError> {
     let refused = |reason: &str| PathError {
         path: path.to_owned(),
         reason: reason.to_owned(),
@@ -53,9 +53,8 @@ pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathError> {
         .map_err(|error| refused(error.reason()))
 }
 
-/// Returns the other paths of a file: one for each link that `path` leads through, the place of the link and what follows
-/// it, and the path without links, if they can be resolved. Whoever replaces one of the links replaces the file, which
-/// need not exist. `path` is absolute.
+/// Returns the other paths of a file, one for each link that `path` leads through: the location of the link,
+/// then the components still to come. Replacing one of the links replaces the file. `path` is absolute.
 pub(crate) fn names_through_links(path: &Path) -> Vec<PathBuf> {
     let mut names = Vec::new();
     let resolved = walk_links(Path::new("/"), path, false, &mut names);
@@ -106,8 +105,9 @@ impl LinkError {
     }
 }
 
-/// Links directly in `/proc` are followed only if `follows_proc`; they lead to what the kernel says about a process.
-/// Adds to `names` what the path is called at each link.
+/// Resolves the links of `path`, which is relative to the resolved folder `base` or absolute. Adds to
+/// `names` the path of the file at each link. Links in `/proc` are an error, except, if `follows_proc`,
+/// those directly in it, such as `/proc/self`.
 fn walk_links(
     base: &Path,
     path: &Path,
@@ -167,7 +167,7 @@ pub(crate) fn may_lead_into(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool 
         Ok(target) => is_in(&target),
         // The target may exist by the time it is used.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let target = path.to_str().map(|path| follow(Path::new("/"), path));
+            let target = path.to_str().map(|path| resolve_path(Path::new("/"), path));
             target.is_none_or(|target| target.map_or(true, |target| is_in(&target)))
         }
         Err(_) => true,
@@ -208,8 +208,8 @@ fn push_components(ahead: &mut VecDeque<PathStep>, resolved: &mut PathBuf, path:
     }
 }
 
-/// Creates a folder in `folder` that is reached through links, by a link-free path that is too long to look
-/// up.
+/// Creates a folder deep below `folder` whose link-free path is too long to look up, and returns a short
+/// path to it that leads through links.
 #[cfg(test)]
 pub(crate) fn make_path_too_long_to_look_up(folder: &Path) -> PathBuf {
     let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 9).collect();
@@ -233,7 +233,7 @@ mod tests {
         assert!(canonicalize(Path::new("/proc/self/cwd/.")).is_err());
         assert!(canonicalize(Path::new("/proc/self/cmdline")).is_ok());
         // No process has this number.
-        assert!(follow(Path::new("/"), "/proc/4194305/cwd/x").is_err());
+        assert!(resolve_path(Path::new("/"), "/proc/4194305/cwd/x").is_err());
         let later = canonicalize(Path::new("/proc/4194305/cwd/x")).unwrap_err();
         assert_ne!(later.kind(), io::ErrorKind::NotFound);
     }
@@ -260,9 +260,9 @@ mod tests {
         symlink(outside.join("secret"), deep.join("linked")).unwrap();
         // The system can read the file.
         assert_eq!(fs::read_to_string(deep.join("linked")).unwrap(), "content");
-        assert!(follow(&root, "l/l/l/linked").is_err());
+        assert!(resolve_path(&root, "l/l/l/linked").is_err());
         assert_eq!(
-            follow(&root, "l").unwrap().parent(),
+            resolve_path(&root, "l").unwrap().parent(),
             root.join("l").canonicalize().unwrap().parent()
         );
         let is_in_root = |path: &Path| path.starts_with(&root);

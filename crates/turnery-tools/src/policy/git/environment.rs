@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn careful_settings_are_subset_of_hardened() {
+    fn careful_settings_set_exactly_these_variables() {
         let nothing = |_: &str| None;
         assert_eq!(git_variables(GitSettings::Unrestricted, nothing), []);
         let careful = git_variables(Careful, nothing);

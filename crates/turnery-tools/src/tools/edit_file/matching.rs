@@ -81,7 +81,8 @@ pub(super) fn apply_replacements(text: &str, replacements: &[Replacement]) -> St
     applied
 }
 
-/// Returns the ranges of `old`: non-overlapping ones if `all`, otherwise as many as are counted.
+/// Returns the ranges in which `old` occurs: non-overlapping ones if `all`, otherwise up to
+/// [`MAX_COUNTED_MATCHES`], including overlapping ones.
 fn find_exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
     let range = |start| start..start + old.len();
     match all {
