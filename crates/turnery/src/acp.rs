@@ -14,6 +14,7 @@ use turnery_acp::{KeyPageOpener, Login, ServeOptions, Stdio, serve as serve_clie
 use turnery_agent::CancellationToken;
 use turnery_models::ProviderSource as _;
 use turnery_store::Store;
+use turnery_tools::SandboxSupport;
 
 /// Time for threads that still run after the connection has ended (TR-6: 2 s in all).
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -48,6 +49,8 @@ pub(crate) fn serve(global: &GlobalOptions, args: AcpArgs) -> anyhow::Result<Exi
         // The first session offers the models that are found.
         tokio::spawn(async move {
             live_providers.discover().await;
+            // Before the first session, which reports it.
+            let _ = SandboxSupport::detect();
             if let Some(silent) = live_providers.local_servers().silent_server(&live_providers.current()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
