@@ -5,7 +5,7 @@ use super::{
     command_line::SimpleCommand,
     command_wrappers::{is_interpreter, may_be_option, may_be_script},
     program_name::{ProgramName, base_name},
-    rule::{MatchCertainty, is_assignment, words_follow_options},
+    rule::{ExtraArgs, MatchCertainty, is_assignment, match_args, may_follow_options},
     shell_word::ShellWord,
 };
 
@@ -81,7 +81,7 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
 ];
 
 /// Commands that pass a line to a shell or start a program from anywhere among their arguments. First the
-/// program and the words that must all occur, in any order; then words or options of which one must also
+/// program and its first words, before which options may occur; then words or options of which one must also
 /// occur, unless there are none.
 const SHELL_LINE_STARTERS: &[(&[&str], &[&str])] = &[
     (&["bun", "exec"], &[]),
@@ -165,6 +165,20 @@ pub(crate) fn hides_command(command: &SimpleCommand) -> bool {
     command.is_opaque && !is_plain
 }
 
+/// Returns true for a call of git whose options before the subcommand start no program.
+pub(crate) fn has_harmless_git_options(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().map(ShellWord::known_text);
+    let is_harmless = |option| matches!(option, "--no-optional-locks" | "--no-pager" | "-P");
+    while let Some(Some(word)) = words.next() {
+        match word {
+            "-C" => drop(words.next()),
+            option if is_harmless(option) => {}
+            word => return ProgramName::new(&command.name).is("git") && !word.starts_with('-'),
+        }
+    }
+    false
+}
+
 /// Returns true for an option without a value, such as `--version`. Alone it names no command.
 fn is_bare_option(word: &ShellWord) -> bool {
     let option = word.known_text().and_then(|word| word.strip_prefix('-'));
@@ -224,7 +238,7 @@ fn match_leading_args(args: &[ShellWord], words: &[&str]) -> (MatchCertainty, us
             ("_", Some(Some(arg))) if arg.starts_with('-') || is_assignment(arg) => None,
             (_, Some(None)) => None,
             (word, Some(Some(arg))) if word == "_" || arg == word => first,
-            _ if words_follow_options(&known, args) => None,
+            _ if may_follow_options(&known, args) => None,
             _ => return (MatchCertainty::No, 0),
         };
         match fits {
@@ -244,7 +258,8 @@ fn passes_shell_line(program: &ProgramName, args: &[ShellWord]) -> bool {
     SHELL_LINE_STARTERS.iter().any(|(words, passing)| {
         words.split_first().is_some_and(|(name, words)| {
             program.is(name)
-                && words.iter().all(|wanted| has(&|word| word == *wanted))
+                && (match_args(words, ExtraArgs::Any, args) != MatchCertainty::No
+                    || may_follow_options(words, args))
                 && (passing.is_empty()
                     || passing
                         .iter()

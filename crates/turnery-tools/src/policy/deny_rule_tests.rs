@@ -448,3 +448,133 @@ fn denied_file_is_found_between_separators() {
         &["java -cp out:lib R"],
     );
 }
+
+#[test]
+fn unknown_word_after_option_may_be_of_denied_command() {
+    let bench = everyday_fixture();
+    let stopped = [
+        "make -s $(echo deploy)",
+        "make -s deplo$x",
+        "make -s {deploy,deploy}",
+        "make -C sub $(echo deploy)",
+        "make V=1 $(echo deploy)",
+        "make V:=1 deploy",
+        "nice make -s $x",
+        "timeout 60 make -s $x",
+        "f() { make -s \"$@\"; }; f deploy",
+    ];
+    let allowed = ["make -s -j 4 test \"$x\"", "make -s test", "make x=y test"];
+    check_lines(&bench, "shell(make deploy:*)", &stopped, &allowed);
+    let stopped = [
+        "npm --silent run $(echo deploy)",
+        "npm -s {run,deploy}",
+        "npm run -s $x",
+        "npm -s run run $x",
+        "npm --prefix run run $x",
+    ];
+    let allowed = ["npm --prefix sub ci \"$x\"", "npm run -s test"];
+    check_lines(&bench, "shell(npm run deploy:*)", &stopped, &allowed);
+    let stopped = ["cargo -q $(echo publish)", "cargo +nightly $(echo publish)"];
+    let allowed = ["cargo +nightly test \"$x\"", "cargo --locked build"];
+    check_lines(&bench, "shell(cargo publish:*)", &stopped, &allowed);
+    let stopped = [
+        "git -C sub $x",
+        "git -C $x commit",
+        "git -c a.b=c $x",
+        "git -c a.b=c commit",
+        "git --no-pager $x",
+        "git -C sub -P push",
+    ];
+    let allowed = [
+        "git -C sub commit -m \"$x\"",
+        "git --no-pager commit -m \"$x\"",
+        "git commit -m \"$x\"",
+    ];
+    check_lines(&bench, "shell(git push:*)", &stopped, &allowed);
+    check_lines(
+        &bench,
+        "shell(rm -rf:*)",
+        &["rm -v {-rf,sub}"],
+        &["rm -v x"],
+    );
+}
+
+#[test]
+fn names_passed_to_command_may_be_of_denied_command() {
+    let bench = everyday_fixture();
+    let stopped = [
+        "find secret.txt -exec cat {} +",
+        "find . -name x -exec cat {} \\;",
+        "find sub -name x -exec cat -n {}.txt \\;",
+        "find sub -name '*.txt' | xargs cat",
+        "find sub -print0 | xargs -0 cat",
+        "find sub -print0 | xargs -0 -n 1 cat -n",
+    ];
+    let allowed = [
+        "find sub -type f -exec head {} +",
+        "find sub -exec cat x {} +",
+        "find sub -print0 | xargs -0 head",
+        "find sub -print0 | xargs -0 cat a.txt",
+        "find sub -name secret.txt",
+    ];
+    check_lines(&bench, "shell(cat secret.txt:*)", &stopped, &allowed);
+    let stopped = [
+        "find . -exec timeout 60 cat {} +",
+        "echo x | xargs nice cat",
+    ];
+    check_lines(&bench, "shell(cat secret.txt)", &stopped, &["cat x"]);
+}
+
+/// Lines that only read and show no hidden file need no permission.
+#[test]
+fn read_rule_stops_no_line_that_shows_other_files() {
+    let bench = everyday_fixture();
+    let cwd = bench.workspace.cwd();
+    std::fs::write(cwd.join(".env"), "x\n").unwrap();
+    let check = |stopped: &[&str], allowed: &[&str]| {
+        for mode in [Mode::Ask, Mode::Plan, Mode::Edit] {
+            let rule = "read(.env)".parse().unwrap();
+            let policy = Policy::new(mode, Vec::new(), vec![rule]).with_confined(true);
+            for line in allowed {
+                assert!(is_allowed(&bench, &policy, line), "{line} in {mode:?}");
+            }
+            for line in stopped {
+                assert!(!is_allowed(&bench, &policy, line), "{line} in {mode:?}");
+            }
+        }
+    };
+    let of_commits = ["git diff", "git show HEAD", "git log -p", "git grep foo"];
+    let allowed = [
+        "git status",
+        "git log --stat",
+        "git ls-files",
+        "grep -rn foo src",
+        "find src -name '*.rs' | xargs wc -l",
+        "find src -name '*.rs' -exec grep -l foo {} +",
+    ];
+    let stopped = [
+        "cat .env",
+        "find src -name '*.rs' | xargs cat .env",
+        "find -type f -exec grep -l foo {} +",
+        "find -type f | xargs grep -l foo",
+        "cat .e*",
+        "grep -rn foo",
+        "rg foo",
+        "find . -type f -exec grep -l foo {} +",
+        "find . -type f | xargs grep -l foo",
+        "git diff --no-index src .env",
+        "git grep --untracked foo",
+        "git check-ignore -v x",
+        "cargo metadata --no-deps --offline",
+    ];
+    let add = |file| {
+        let mut git = std::process::Command::new("git");
+        let status = git.arg("-C").arg(cwd).args(["add", file]).status();
+        assert!(status.unwrap().success());
+    };
+    add("README.md");
+    check(&stopped, &allowed);
+    check(&[], &of_commits);
+    add(".env");
+    check(&of_commits, &allowed);
+}

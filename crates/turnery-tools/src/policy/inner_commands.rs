@@ -23,8 +23,10 @@ pub(crate) const PLACEHOLDER_NAME: &str = "./name";
 /// Commands started by another command, or by one that it starts.
 #[derive(Default)]
 pub(crate) struct InnerCommands {
-    /// Outermost first, without the names that are appended to them.
+    /// Outermost first, without the names that are passed to them.
     pub(crate) commands: Vec<SimpleCommand>,
+    /// For each command, whether names are appended to it.
+    appends_names: Vec<bool>,
     /// True if the words of some started command are not certain.
     pub(crate) is_uncertain: bool,
 }
@@ -32,22 +34,39 @@ pub(crate) struct InnerCommands {
 /// Finds the commands that `xargs`, `find`, an environment runner, a plain wrapper or an interpreter starts.
 pub(crate) fn find_inner_commands(command: &SimpleCommand) -> InnerCommands {
     let mut found = InnerCommands::default();
-    found.follow(command);
+    found.follow(command, false);
     let mut at = 0;
-    while let Some(started) = found.commands.get(at).cloned() {
+    while let Some((started, appends)) = found.commands.get(at).zip(found.appends_names.get(at)) {
         if at == MAX_STARTED {
             found.is_uncertain = true;
             break;
         }
-        found.follow(&started);
+        let (started, appends) = (started.clone(), *appends);
+        found.follow(&started, appends);
         at += 1;
     }
     found
 }
 
 impl InnerCommands {
-    /// Adds the commands that `command` starts itself.
-    fn follow(&mut self, command: &SimpleCommand) {
+    /// Returns the commands with unknown words for the names that `find` and `xargs` pass to them.
+    pub(crate) fn with_names(&self) -> impl Iterator<Item = SimpleCommand> {
+        let pass_name = |arg: &ShellWord| match arg.known_text() {
+            Some(text) if text.contains("{}") => ShellWord::Dynamic,
+            Some(_) | None => arg.clone(),
+        };
+        let commands = self.commands.iter().zip(&self.appends_names);
+        commands.map(move |(command, appends)| {
+            let appended = appends.then_some(ShellWord::Dynamic);
+            SimpleCommand {
+                args: command.args.iter().map(pass_name).chain(appended).collect(),
+                ..command.clone()
+            }
+        })
+    }
+
+    /// Adds the commands that `command` starts itself. `appends`: names are appended to it.
+    fn follow(&mut self, command: &SimpleCommand, appends: bool) {
         let git = as_git_command(command);
         let command = git.as_ref().unwrap_or(command);
         let program = ProgramName::new(&command.name);
@@ -57,7 +76,7 @@ impl InnerCommands {
                     let words = words
                         .into_iter()
                         .map(|word| ShellWord::Literal(word.to_owned()));
-                    self.add(&words.collect::<Vec<_>>());
+                    self.add(&words.collect::<Vec<_>>(), true);
                 }
                 None => self.is_uncertain = true,
             }
@@ -68,7 +87,7 @@ impl InnerCommands {
             };
             let ends = |word: &ShellWord| matches!(word.known_text(), Some(";" | "+"));
             for after in command.args.split(is_exec).skip(1) {
-                self.add(after.split(ends).next().unwrap_or_default());
+                self.add(after.split(ends).next().unwrap_or_default(), appends);
             }
         } else {
             let is_colon = |word: &ShellWord| word.known_text() == Some(":");
@@ -76,15 +95,19 @@ impl InnerCommands {
                 StartedWords::Nothing => {}
                 StartedWords::Unknown => self.is_uncertain = true,
                 // `mpirun` starts several.
-                StartedWords::Words(words) => words.split(is_colon).for_each(|part| self.add(part)),
+                StartedWords::Words(words) => {
+                    words
+                        .split(is_colon)
+                        .for_each(|part| self.add(part, appends));
+                }
             }
             if let Some(script) = started_script(command) {
-                self.add(script);
+                self.add(script, appends);
             }
         }
     }
 
-    fn add(&mut self, words: &[ShellWord]) {
+    fn add(&mut self, words: &[ShellWord], appends: bool) {
         match words.split_first() {
             // After an option, the next word may be its value.
             Some((ShellWord::Literal(name) | ShellWord::FileName(name), args))
@@ -92,6 +115,7 @@ impl InnerCommands {
             {
                 // `time` also starts builtins.
                 self.is_uncertain |= name == "cd" || sets_variable(name, args);
+                self.appends_names.push(appends);
                 self.commands.push(SimpleCommand {
                     name: name.clone(),
                     args: args.to_vec(),
@@ -160,7 +184,9 @@ pub(crate) fn xargs_read_access(
     }
     let found = read_only::read_access(source.command, bases, workspace, ProgramSet::Confined)?;
     let mut folders = found.paths;
-    folders.extend_from_slice(bases);
+    if folders.is_empty() {
+        folders.extend_from_slice(bases);
+    }
     let is_taken_apart = || {
         source
             .search_paths
@@ -206,6 +232,7 @@ pub(crate) fn read_access_of_named_files(
     Some(ReadAccess {
         paths,
         reads_unnamed_files: true,
+        may_quote_settings: false,
     })
 }
 

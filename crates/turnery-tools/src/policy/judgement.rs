@@ -6,7 +6,7 @@ use super::{
     command_line::{CommandLine, SimpleCommand},
     command_line_access::{CommandLineAccess, MAX_LOOKUPS, count_lookups},
     command_line_limits::has_git_command,
-    command_starters::hides_command,
+    command_starters::{has_harmless_git_options, hides_command},
     git, guarded_paths,
     hidden_files::denial_message,
     read_only,
@@ -261,7 +261,8 @@ impl Policy {
         if let Some(judgement) = self.judge_denied_run(tool, line, found, workspace) {
             return judgement;
         }
-        let harmless = found.only_reads(line) && !self.hides_unnamed_files_of_line(found);
+        let may_hide = |reads: &read_only::ReadAccess| self.may_hide(reads);
+        let harmless = found.only_reads(line) && !found.reads.iter().flatten().any(may_hide);
         match self.mode {
             // This also covers paths hidden by a nested shell, a pattern or a variable.
             Mode::Auto
@@ -329,7 +330,7 @@ impl Policy {
         let mut open = commands.filter(|((command, reads), is_safe)| {
             let is_known = |reads: &read_only::ReadAccess| {
                 let reads_files = reads.reads_unnamed_files || !reads.paths.is_empty();
-                !(self.hides_unnamed_files(reads) || is_elsewhere || changes_files && reads_files)
+                !(self.may_hide(reads) || is_elsewhere || changes_files && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
             let may_be_allowed = **is_safe && !is_elsewhere && may_be_covered;
@@ -402,9 +403,13 @@ impl Policy {
                     match rule.denies_command(command) {
                         MatchCertainty::Yes => return Some(deny_by_rule(rule)),
                         MatchCertainty::Maybe => unsure = true,
-                        MatchCertainty::No => unsure |= hides_command(command),
+                        MatchCertainty::No => {
+                            unsure |= hides_command(command) && !has_harmless_git_options(command);
+                        }
                     }
                 }
+                let mut with_names = started.with_names();
+                unsure |= with_names.any(|it| rule.denies_command(&it) != MatchCertainty::No);
             }
         }
         let rule = self
@@ -441,19 +446,12 @@ impl Policy {
         })
     }
 
-    /// Returns true if a rule hides files that a command reads without naming them.
-    fn hides_unnamed_files(&self, reads: &read_only::ReadAccess) -> bool {
+    /// Returns true if a rule may hide what a read-only command shows, although it cannot be found out which files
+    /// these are.
+    fn may_hide(&self, reads: &read_only::ReadAccess) -> bool {
         self.deny.iter().any(|rule| {
-            rule.tool == READ_GROUP && (reads.reads_unnamed_files || rule.pattern.is_none())
+            rule.tool == READ_GROUP && (reads.may_quote_settings || rule.pattern.is_none())
         })
-    }
-
-    fn hides_unnamed_files_of_line(&self, found: &CommandLineAccess) -> bool {
-        found
-            .reads
-            .iter()
-            .flatten()
-            .any(|reads| self.hides_unnamed_files(reads))
     }
 
     fn find_read_denial(

@@ -177,7 +177,10 @@ fn grant_holds_for_session() {
 fn search_of_hidden_files_is_asked_about() {
     let bench = JudgementFixture::new();
     let policy = policy(Mode::Ask, &[], &["read(**/.env)"]);
-    for command in ["rg KEY", "grep -r KEY .", "git show HEAD", "diff -r a b"] {
+    let folder = bench.workspace.cwd().join("a");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join(".env"), "").unwrap();
+    for command in ["rg KEY", "grep -r KEY .", "grep -r KEY a", "diff -r a b"] {
         assert!(
             matches!(bench.judge_shell(&policy, command), Judgement::Ask { .. }),
             "{command}"

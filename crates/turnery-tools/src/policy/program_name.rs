@@ -25,11 +25,12 @@ impl ProgramName {
     pub(crate) fn new(called: &str) -> Self {
         let called = base_name(called).to_ascii_lowercase();
         let mut names = vec![called.clone()];
-        let strips: [fn(&str) -> Option<&str>; 6] = [
+        let strips: [fn(&str) -> Option<&str>; 7] = [
             strip_environment,
             strip_requirement,
             strip_platform,
             strip_build,
+            strip_minor_version,
             strip_version,
             strip_gnu_prefix,
         ];
@@ -94,6 +95,14 @@ fn strip_build(name: &str) -> Option<&str> {
         .find_map(|suffix| name.strip_suffix(suffix))
 }
 
+/// Removes the last part of a version: `python3.11` becomes `python3`.
+fn strip_minor_version(name: &str) -> Option<&str> {
+    let (rest, minor) = name.rsplit_once('.')?;
+    let is_version = minor.starts_with(|c: char| c.is_ascii_digit())
+        && rest.ends_with(|c: char| c.is_ascii_digit());
+    is_version.then_some(rest)
+}
+
 /// Removes a version, also with the letter of a build of Python: `8.6`, `3.13t`.
 fn strip_version(name: &str) -> Option<&str> {
     let is_version = |c: char| c.is_ascii_digit() || c == '.';
@@ -121,6 +130,7 @@ mod tests {
             ("genv", "env"),
             ("GXARGS", "xargs"),
             ("pip3.11", "pip"),
+            ("pip3.11", "pip3"),
             ("python3.13t", "python"),
             ("tclsh8.6", "tclsh"),
             ("default:touch", "touch"),

@@ -28,6 +28,9 @@ pub(crate) struct ReadAccess {
     /// True if the command also reads files that its words do not name: everything below a folder, or git's
     /// objects.
     pub(crate) reads_unnamed_files: bool,
+    /// True if the command may show lines of settings that its words do not name: git's configuration and ignore
+    /// files, manifests in messages.
+    pub(crate) may_quote_settings: bool,
 }
 
 /// Set of table entries that apply to a command.
@@ -96,6 +99,7 @@ pub(crate) fn read_access(
         return Some(ReadAccess {
             paths: resolve_paths(&words[1..], bases, workspace)?,
             reads_unnamed_files: false,
+            may_quote_settings: false,
         });
     }
     let program = READ_ONLY_PROGRAMS
@@ -133,6 +137,7 @@ pub(crate) fn read_access(
         return Some(ReadAccess {
             paths: resolve_paths(&files, bases, workspace)?,
             reads_unnamed_files: false,
+            may_quote_settings: false,
         });
     }
     let operands = match program.operands {
@@ -227,11 +232,12 @@ pub(crate) fn read_access(
     if is_git && operands.iter().any(|word| word.starts_with(':')) {
         return None;
     }
+    let quotes = matches!(
+        program.words,
+        ["cargo" | "npm", ..] | ["git", "check-ignore" | "config", ..]
+    );
     let widely = match program.operands {
-        // Their messages about unreadable files quote lines of those files.
-        _ if matches!(command.name.as_str(), "cargo" | "npm") => true,
-        // These show lines of files that no word names: the configuration and the ignore files.
-        _ if is_git && matches!(program.words, [_, "check-ignore" | "config", ..]) => true,
+        _ if quotes => true,
         ProgramOperands::PatternThenPaths | ProgramOperands::Revisions => true,
         ProgramOperands::Paths => command.name == "diff",
         ProgramOperands::None
@@ -275,6 +281,7 @@ pub(crate) fn read_access(
     Some(ReadAccess {
         paths,
         reads_unnamed_files: widely,
+        may_quote_settings: quotes,
     })
 }
 
@@ -391,7 +398,9 @@ fn find_exec_access(
         && !(inner.iter()).any(|word| word.contains("{}") || *word == ";");
     let folders = find_searched_folders(tests, true).filter(|_| is_plain)?;
     let mut folders = resolve_paths(&folders, bases, workspace)?;
-    folders.extend_from_slice(bases);
+    if folders.is_empty() {
+        folders.extend_from_slice(bases);
+    }
     let words = words
         .iter()
         .map(|word| ShellWord::Literal((*word).to_owned()));

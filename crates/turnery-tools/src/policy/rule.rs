@@ -221,7 +221,7 @@ impl Rule {
         let is_same_file =
             called == *name || !name.contains('/') && base_name(called).eq_ignore_ascii_case(named);
         match match_args(words, *more, args) {
-            MatchCertainty::No if words_follow_options(words, args) => MatchCertainty::Maybe,
+            MatchCertainty::No if may_follow_options(words, args) => MatchCertainty::Maybe,
             MatchCertainty::Yes if !is_same_file => MatchCertainty::Maybe,
             match_args => match_args,
         }
@@ -291,19 +291,38 @@ fn matches_path_or_ancestor(globs: &[GlobMatcher], path: &Path) -> bool {
         .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
-/// Checks that the arguments contain the words in this order, with an option or an assignment before the last
-/// of them: `cargo +nightly publish` matches `cargo publish`, `make V=1 deploy` matches `make deploy`.
-pub(crate) fn words_follow_options<W: AsRef<str>>(words: &[W], args: &[ShellWord]) -> bool {
-    let mut texts = args.iter().filter_map(ShellWord::known_text);
-    let mut has_option = false;
-    let mut follows = |word: &W| {
-        texts.any(|text| {
-            let is_word = text == word.as_ref();
-            has_option |= !is_word && (text.starts_with(['-', '+']) || is_assignment(text));
-            is_word
-        })
-    };
-    words.iter().all(&mut follows) && has_option
+/// Returns true if the arguments may contain the words in this order, with an option or an assignment before the
+/// last of them: `cargo +nightly publish` matches `cargo publish`, `make V=1 deploy` matches `make deploy`.
+/// An unknown word may be all that is left of them, unless it follows a word that is none of them and no value
+/// of an option: `git -C sub commit -m "$text"` is no `git push`.
+pub(crate) fn may_follow_options<W: AsRef<str>>(words: &[W], args: &[ShellWord]) -> bool {
+    let mut left = words;
+    let (mut has_option, mut may_be_value, mut is_elsewhere) = (false, false, false);
+    for arg in args {
+        let Some((word, rest)) = left.split_first() else {
+            break;
+        };
+        let certainty = arg.matches(word.as_ref());
+        if certainty == MatchCertainty::Maybe && !is_elsewhere {
+            return true;
+        }
+        let text = arg.known_text().unwrap_or_default();
+        if text == word.as_ref() {
+            left = rest;
+            may_be_value = false;
+        } else if text.starts_with(['-', '+']) || text.contains('=') {
+            has_option = true;
+            may_be_value =
+                text.starts_with('-') && !text.contains('=') && !text.starts_with("--no-");
+        } else {
+            // A word found before was the option's value if it comes again.
+            let found = words.get(..words.len() - left.len()).unwrap_or_default();
+            let comes_again = found.last().is_some_and(|word| text == word.as_ref());
+            is_elsewhere |= !may_be_value && !comes_again;
+            may_be_value = false;
+        }
+    }
+    left.is_empty() && has_option
 }
 
 /// Returns true for a word that sets a variable: `NAME=value`.
@@ -315,48 +334,33 @@ pub(crate) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
-fn match_args(words: &[String], more: ExtraArgs, args: &[ShellWord]) -> MatchCertainty {
-    let mut certain = MatchCertainty::Yes;
-    let mut args = args.iter();
-    for word in words {
-        match args.next() {
-            Some(ShellWord::Literal(arg) | ShellWord::FileName(arg)) if arg == word => {}
-            Some(ShellWord::Literal(_) | ShellWord::FileName(_)) | None => {
-                return match certain {
-                    // An earlier pattern may have expanded to several words or none.
-                    MatchCertainty::Maybe => MatchCertainty::Maybe,
-                    MatchCertainty::Yes | MatchCertainty::No => MatchCertainty::No,
-                };
-            }
-            Some(
-                ShellWord::UnorderedFileName(_)
-                | ShellWord::ExitCode
-                | ShellWord::PublicText
-                | ShellWord::PublicWords
-                | ShellWord::Dynamic,
-            ) => certain = MatchCertainty::Maybe,
-        }
+/// Returns how certainly the arguments are the words, followed by what `more` allows.
+pub(crate) fn match_args<W: AsRef<str>>(
+    words: &[W],
+    more: ExtraArgs,
+    args: &[ShellWord],
+) -> MatchCertainty {
+    let mut certainty = MatchCertainty::Yes;
+    for (at, word) in words.iter().enumerate() {
+        let fits = args.get(at).map(|arg| arg.matches(word.as_ref()));
+        certainty = match fits.unwrap_or(MatchCertainty::No) {
+            MatchCertainty::Yes => certainty,
+            MatchCertainty::Maybe => MatchCertainty::Maybe,
+            // An earlier word may be several or none.
+            MatchCertainty::No if certainty == MatchCertainty::Maybe => certainty,
+            MatchCertainty::No => return MatchCertainty::No,
+        };
     }
-    if more == ExtraArgs::Nothing {
-        for arg in args {
-            match arg {
-                ShellWord::Literal(_) | ShellWord::FileName(_)
-                    if certain == MatchCertainty::Yes =>
-                {
-                    return MatchCertainty::No;
-                }
-                ShellWord::Literal(_) | ShellWord::FileName(_) => {}
-                ShellWord::UnorderedFileName(_)
-                | ShellWord::ExitCode
-                | ShellWord::PublicText
-                | ShellWord::PublicWords
-                | ShellWord::Dynamic => {
-                    certain = MatchCertainty::Maybe;
-                }
-            }
+    let further = args.get(words.len()..).unwrap_or_default();
+    let is_known = |arg: &ShellWord| arg.known_text().is_some();
+    match more {
+        ExtraArgs::Known | ExtraArgs::Any => certainty,
+        ExtraArgs::Nothing if further.is_empty() => certainty,
+        ExtraArgs::Nothing if certainty == MatchCertainty::Yes && further.iter().any(is_known) => {
+            MatchCertainty::No
         }
+        ExtraArgs::Nothing => MatchCertainty::Maybe,
     }
-    certain
 }
 
 #[cfg(test)]

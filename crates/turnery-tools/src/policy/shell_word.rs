@@ -1,5 +1,6 @@
 //! Determines the value of a word of a command line, as far as it is certain.
 
+use super::rule::MatchCertainty;
 use tree_sitter::Node;
 
 /// Word of a command.
@@ -28,6 +29,19 @@ impl ShellWord {
                 Some(text)
             }
             Self::ExitCode | Self::PublicText | Self::PublicWords | Self::Dynamic => None,
+        }
+    }
+
+    /// Returns how certainly the word is `text`; [`MatchCertainty::Maybe`] also if it may be several words.
+    pub(crate) fn matches(&self, text: &str) -> MatchCertainty {
+        match self {
+            Self::Literal(word) | Self::FileName(word) if word == text => MatchCertainty::Yes,
+            Self::Literal(_) | Self::FileName(_) => MatchCertainty::No,
+            Self::UnorderedFileName(_)
+            | Self::ExitCode
+            | Self::PublicText
+            | Self::PublicWords
+            | Self::Dynamic => MatchCertainty::Maybe,
         }
     }
 }
