@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 /// Shorter values, and paths, are not secrets; hiding them would make texts unreadable. Unit: bytes.
 const MIN_SECRET_BYTES: usize = 4;
+/// Parts of a URL's path that are at least this long may be tokens: `https://mcp.example/s/TOKEN/mcp`. Unit: bytes.
+const MIN_PATH_SECRET_BYTES: usize = 16;
 
 /// Values to hide. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct ServerSecrets(Arc<[String]>);
 
 impl ServerSecrets {
-    /// Collects every value that a server was given except its program and host.
-    pub(super) fn from_transport(way: &McpTransport) -> Self {
-        let mut values: Vec<String> = match way {
+    /// Collects the arguments, the values of variables and headers, and of the URL the user, the query, its values
+    /// and long parts of the path. Values that are short or begin with `/` are left out.
+    pub(super) fn from_transport(transport: &McpTransport) -> Self {
+        let mut values: Vec<String> = match transport {
             McpTransport::Stdio { args, env, .. } => {
                 let env = env.iter().map(|(_, value)| value);
                 args.iter().chain(env).cloned().collect()
@@ -23,10 +26,7 @@ impl ServerSecrets {
                     // Also hides the token of "Bearer TOKEN" alone.
                     [value.as_str(), value.rsplit(' ').next().unwrap_or(value)]
                 });
-                let after_host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-                let query = after_host.split_once('?').map(|(_, query)| query);
-                let user = after_host.split_once('@').map(|(user, _)| user);
-                values.chain(query).chain(user).map(str::to_owned).collect()
+                values.chain(url_secrets(url)).map(str::to_owned).collect()
             }
             McpTransport::Unusable(_) => Vec::new(),
         };
@@ -45,6 +45,23 @@ impl ServerSecrets {
             }
         })
     }
+}
+
+/// Returns the parts of a URL that may be secret.
+fn url_secrets(url: &str) -> impl Iterator<Item = &str> {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (address, query) = match after_scheme.split_once('?') {
+        Some((address, query)) => (address, Some(query)),
+        None => (after_scheme, None),
+    };
+    let mut path = address.split('/');
+    let authority = path.next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let parameters = query.into_iter().flat_map(|query| query.split('&'));
+    path.filter(|part| part.len() >= MIN_PATH_SECRET_BYTES)
+        .chain(user)
+        .chain(query)
+        .chain(parameters.filter_map(|parameter| Some(parameter.split_once('=')?.1)))
 }
 
 #[cfg(test)]
@@ -75,6 +92,15 @@ mod tests {
         assert_eq!(
             hide.redact("me:pass at desk.example/mcp: token=query, t0ken, Bearer t0ken"),
             "[hidden] at desk.example/mcp: [hidden], [hidden], [hidden]"
+        );
+        let http = McpTransport::Http {
+            url: "https://desk.example/@a/mcp/s/MDNkZDViNTgtODJm/mcp?a=b&key=k3y5".to_owned(),
+            headers: Vec::new(),
+        };
+        let hide = ServerSecrets::from_transport(&http);
+        assert_eq!(
+            hide.redact("https://desk.example/@a/mcp/s/MDNkZDViNTgtODJm/mcp, k3y5, a=b"),
+            "https://desk.example/@a/mcp/s/[hidden]/mcp, [hidden], a=b"
         );
     }
 }
