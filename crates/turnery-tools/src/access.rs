@@ -7,9 +7,11 @@ use std::path::PathBuf;
 pub enum Access {
     /// Accesses nothing outside the conversation.
     Nothing,
-    /// Reads these files or folders. Absolute, links resolved, inside the roots.
+    /// Reads these files or folders. Absolute, inside the roots; a file called through links is listed under
+    /// each of its names, the resolved one first.
     Read(Vec<PathBuf>),
-    /// Changes these files. Absolute, links resolved, inside the roots.
+    /// Changes these files. Absolute, inside the roots; a file called through links is listed under each of
+    /// its names, the resolved one first.
     Edit(Vec<PathBuf>),
     /// Runs a shell command.
     Run {

@@ -1,5 +1,6 @@
 //! Grace periods of commands and calls that must stop, in one place because each must fit into the next.
-//! Callers wait for [`CALL`]; a client that disconnects waits slightly longer for everything.
+//! Callers wait for [`CALL`]; after a client disconnects, the agent waits slightly longer for all remaining
+//! work.
 
 use std::time::Duration;
 

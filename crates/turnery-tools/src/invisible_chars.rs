@@ -1,7 +1,7 @@
 //! Escapes text for a user who decides about it, so that no part of it hides or moves another.
 //!
-//! Applied once, where the text is shown. The marks themselves are escaped when they occur in the text, so
-//! that no text can imitate them.
+//! Applied once, where the text is shown. Escapes look like `⟨U+202E⟩`; a `⟨` in the text is escaped too, so
+//! that no text can imitate an escape.
 
 use crate::policy::is_invisible_char;
 use std::{borrow::Cow, fmt::Write as _};
@@ -13,7 +13,7 @@ const MAX_BLANK_RUN: usize = 40;
 /// of Unicode Technical Standard #39, section 5.4.
 const MAX_COMBINING_RUN: usize = 4;
 
-/// Begins every mark.
+/// Opening bracket of every escape, such as `⟨U+202E⟩`.
 const MARK_START: char = '\u{27e8}';
 
 /// Stands for a line break within one line.

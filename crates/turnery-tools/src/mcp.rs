@@ -2,8 +2,8 @@
 //!
 //! Each server of a session has its own task (module `connection`), which starts the server in the
 //! background, lists its capabilities, follows changes, and restarts the server when it is used after it
-//! died. A prompt or a call that uses a server waits for it for a bounded time; all others wait for it only
-//! in the first two seconds after the session was opened.
+//! died. A prompt or a call that uses a server waits for it for a bounded time; other prompts do not wait, and
+//! the model gets a tool that waits for a server which is still starting.
 //!
 //! Invariants: arguments, environment and headers reach the server as given (MCP-5) and nobody else; a server
 //! process and all its descendants end with the session; whatever a server declares about its tools, none of

@@ -1,7 +1,7 @@
 //! Decides which calls run, need permission, or are denied. Anything unknown needs permission.
 //!
-//! Pure except for what [`Workspace::resolve`](crate::Workspace::resolve) and the checks of `read_only` look
-//! up on the disk. A deny rule overrides everything. The effects of a shell command line are determined by
+//! Starts no program and changes nothing; reads the disk to resolve paths and to check folders, programs and
+//! repositories. A deny rule overrides everything. The effects of a shell command line are determined by
 //! parsing it; a line that cannot be fully parsed is never allowed by a rule for single commands.
 
 mod bounded_walk;

@@ -52,7 +52,7 @@ impl EffectKind {
 pub enum EffectMode {
     /// Drops every effect.
     DenyAll,
-    /// Keeps every effect.
+    /// Keeps every effect of a known kind, within the limits on `emit` and `schedule`.
     AllowAll,
     /// Keeps effects whose kind is listed.
     AllowList,

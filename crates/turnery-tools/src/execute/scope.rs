@@ -23,7 +23,7 @@ pub struct ExecuteScope {
     pub tool_calling_tools: Option<Toolbox>,
     /// Tools of the agent, used if the other two are `None` (UP-24).
     pub agent_tools: Option<Toolbox>,
-    /// Decides which effects are kept; `None` keeps all (JIDO-44, C-22).
+    /// Effect policy that applies in addition to those of the tools; `None` adds none (JIDO-44, C-22).
     pub effect_policy: Option<EffectPolicy>,
     /// Run, agent and session that calls belong to.
     pub origin: Origin,

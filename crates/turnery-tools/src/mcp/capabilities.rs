@@ -9,7 +9,8 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use turnery_engine::ToolSchema;
 
-/// Maximum number of tools, resources or prompts of one server; all model APIs limit the number of tools.
+/// Maximum number of tools, resources or prompts of one server, and of tools of all servers together; all
+/// model APIs limit the number of tools.
 pub(super) const MAX_LISTED: usize = 100;
 /// Maximum number of pages read of one list.
 const MAX_PAGES: usize = 20;
@@ -20,7 +21,7 @@ const MAX_NAME_BYTES: usize = 200;
 /// A tool with a larger schema is omitted. Unit: bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
-/// Capabilities of a server.
+/// Tools and prompts that a server has listed, and whether it has resources.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct McpServerCapabilities {
     pub(super) tools: Vec<McpToolInfo>,
@@ -46,7 +47,7 @@ pub(super) struct McpToolInfo {
     pub(super) is_destructive: bool,
 }
 
-/// Requests all lists of a server.
+/// Requests the lists of tools and prompts that a server advertises, and notes whether it has resources.
 pub(super) async fn list_capabilities(
     peer: &Peer<RoleClient>,
 ) -> Result<McpServerCapabilities, String> {
@@ -152,7 +153,8 @@ fn normalise_schema(given: &Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Returns a name on one line.
+/// Returns the beginning of an external name or description, with control characters replaced by spaces. At
+/// most 120 bytes.
 pub(super) fn single_line(text: &str) -> String {
     let text: String = text
         .chars()
@@ -161,7 +163,7 @@ pub(super) fn single_line(text: &str) -> String {
     truncate_name(&text).to_owned()
 }
 
-/// Returns the beginning of an external name.
+/// Cuts an external name or URI to 120 bytes, without surrounding whitespace.
 pub(super) fn truncate_name(text: &str) -> &str {
     let cut = text.floor_char_boundary(120);
     text[..cut].trim()

@@ -302,7 +302,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Records an error, or that there is none, and logs it.
+    /// Records an error, logs it unless logging is disabled, and marks the first attempt as over.
     fn report_error(&self, trouble: Option<String>) {
         let trouble = trouble.map(|why| self.secrets.redact(&why));
         if let Some(why) = trouble.as_ref().filter(|_| self.logs_errors) {

@@ -49,7 +49,7 @@ impl ListResourcesTool {
     }
 }
 
-/// Returns the servers to list.
+/// Returns the server called `name`, or all servers if `None`.
 pub(super) fn select_connections<'l>(
     links: &'l [Arc<ServerConnection>],
     name: Option<&str>,

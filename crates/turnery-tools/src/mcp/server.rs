@@ -60,7 +60,7 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpServer")
             .field("name", &self.name)
-            .field("way", &self.transport)
+            .field("transport", &self.transport)
             .finish_non_exhaustive()
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for McpTransport {
         f.write_str(match self {
             Self::Stdio { .. } => "Stdio",
             Self::Http { .. } => "Http",
-            Self::Unusable(_) => "Not",
+            Self::Unusable(_) => "Unusable",
         })
     }
 }

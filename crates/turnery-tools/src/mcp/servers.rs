@@ -38,8 +38,8 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct McpLaunchOptions {
     /// The folders of the session, its working directory first.
     pub roots: Vec<PathBuf>,
-    /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`]. A leading `*` stands for any
-    /// text.
+    /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`]. A `*` at either end of a name
+    /// stands for any text.
     pub hidden_env: Vec<String>,
 }
 
@@ -233,7 +233,7 @@ impl McpServers {
         &self.program_files
     }
 
-    /// Resolves once the servers are closed.
+    /// Resolves once `close` was called or this value was dropped; the servers may still be ending.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         self.stop.clone().cancelled_owned()
     }

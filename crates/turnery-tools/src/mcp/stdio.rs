@@ -136,7 +136,8 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Waits until the server has exited, or was killed after its supervisor was. Cancel safe.
+    /// Waits until the server has exited. If its supervisor was killed, kills the server's processes. Cancel
+    /// safe.
     pub(super) async fn wait_exit(&mut self) {
         // An error of the operating system also means that the server cannot be used.
         let _ = self.tree.wait_exit().await;
@@ -157,7 +158,8 @@ impl ServerProcess {
         }
     }
 
-    /// Describes why a server that stopped responding is gone: how it exited, and its last line on stderr.
+    /// Kills what is left of a server that failed, and returns `why` with how it exited and its last line on
+    /// stderr.
     pub(super) async fn describe_exit(mut self, why: String) -> String {
         let ended = timeout(EXIT_TIMEOUT, self.tree.wait_exit()).await;
         // The last line may still be in the pipe, which other processes may hold open.

@@ -19,7 +19,7 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 /// Maximum length of a line; longer lines are not parsed. Unit: bytes.
 const MAX_LINE_BYTES: usize = 8 * 1024;
-/// Maximum nesting depth; deeper nodes make the line doubtful.
+/// Maximum nesting depth; deeper nodes make the line uncertain.
 const MAX_NESTING: usize = 64;
 /// Maximum number of folder changes in a line: each one triples the folders that its commands may run in.
 const MAX_FOLDER_CHANGES: usize = 3;
@@ -46,11 +46,12 @@ pub(crate) struct CommandLine {
 /// Simple command: a name and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
-    /// Name of the program. The name of a doubtful line may be empty or not plain.
+    /// Name of the program. It may be empty if the line is uncertain.
     pub(crate) name: String,
     /// Arguments.
     pub(crate) args: Vec<ShellWord>,
-    /// True if the command runs text from elsewhere, so its own words do not tell what it does.
+    /// True if the command may run other code or, like `find -delete`, change files, so that no rule for
+    /// single commands covers it.
     pub(crate) is_opaque: bool,
     /// True if the line supplies the command's standard input, with a pipe or a `<`.
     pub(crate) is_stdin_redirected: bool,

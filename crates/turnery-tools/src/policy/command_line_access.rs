@@ -148,7 +148,7 @@ impl CommandLineAccess {
     }
 }
 
-/// Maximum number of paths resolved for one line; lines that need more are doubtful.
+/// Maximum number of paths resolved for one line; lines that need more are uncertain.
 pub(super) const MAX_LOOKUPS: usize = 20_000;
 
 /// Returns the maximum number of paths to resolve for the line: each word in each folder that it may run in.

@@ -12,8 +12,8 @@ use super::{
 pub struct CommandLineLimits {
     /// True if the line only reads, so that it needs no write access.
     pub only_reads: bool,
-    /// True if the commands must load no code from folders of the project that the environment names: all of
-    /// them only read, wherever their output goes, or are git that a rule covers.
+    /// True if everything that leads to code in the project is removed from variables such as `PATH`: all
+    /// commands only read, wherever their output goes, or are git commands allowed by a rule.
     pub loads_no_project_code: bool,
     /// Settings of git.
     pub git: GitSettings,

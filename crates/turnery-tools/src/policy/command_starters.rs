@@ -151,7 +151,8 @@ pub(crate) fn started_words(command: &SimpleCommand) -> StartedWords<'_> {
     }
 }
 
-/// Returns true if the command is opaque, and no plain wrapper whose command is found. `time` may set variables for it.
+/// Returns true if the command is opaque, unless it is a plain wrapper such as `nice` whose started command
+/// is known. A variable set before that command, as `time` may do, keeps it opaque.
 pub(crate) fn hides_command(command: &SimpleCommand) -> bool {
     let program = ProgramName::new(&command.name);
     let mut wrappers = PLAIN_WRAPPERS.iter().filter_map(|words| words.first());

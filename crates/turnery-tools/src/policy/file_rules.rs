@@ -17,7 +17,7 @@ use crate::Workspace;
 use std::path::{Path, PathBuf};
 
 impl Policy {
-    /// Returns true if a rule for files may apply to the line whose accesses are `found`.
+    /// Returns true if the line may touch files that a deny rule protects, without naming them.
     pub(super) fn may_touch_denied_files(
         &self,
         line: &CommandLine,
@@ -159,8 +159,8 @@ fn searches_working_folder(command: &SimpleCommand) -> bool {
         || program.is_in(&["egrep", "fgrep", "grep", "zgrep"]) && is_recursive()
 }
 
-/// Returns true if the rule may deny files below the folder: either its pattern starts below the folder,
-/// whether such files exist or not, or such files exist now.
+/// Returns true if the rule denies existing files below the folder or, for a rule that denies changes, if its
+/// pattern starts below the folder, whether such files exist or not.
 fn may_contain_denied_files(
     rule: &Rule,
     folder: &Path,

@@ -20,7 +20,7 @@ pub(super) struct PlainConfig {
     pub(super) has_submodules: bool,
     /// True if a remote is a repository on this machine.
     pub(super) has_local_remotes: bool,
-    /// Names of remotes with a URL. Git treats any other name as a path.
+    /// Names of remotes with a URL on another machine. Git treats a name without a URL as a path.
     pub(super) remotes: BTreeSet<String>,
     /// Names of all remote sections.
     pub(super) remote_sections: BTreeSet<String>,
@@ -30,13 +30,15 @@ pub(super) struct PlainConfig {
     pub(super) has_reftable: bool,
     /// True if object names have 32 bytes instead of 20.
     pub(super) uses_sha256: bool,
-    /// `user.signingKey`, the id or address of a key, or a path to the user's own format `ssh`.
+    /// Values of `user.signingKey`: key ids or mail addresses. Git reads them as paths if the user's own
+    /// `gpg.format` is `ssh`.
     pub(super) signing_keys: BTreeSet<String>,
     /// `core.repositoryformatversion`. Without it git ignores the extensions.
     format_version: Option<u8>,
 }
 
-/// Sections without a name, with the keys that only affect how git works or prints.
+/// Accepted keys of sections without a subsection, such as `[core]`; `apply_key` also checks the values of
+/// some.
 const PLAIN_KEYS: &[(&str, &[&str])] = &[
     ("branch", &["autosetupmerge", "autosetuprebase", "sort"]),
     ("clean", &["requireforce"]),
@@ -116,7 +118,8 @@ const PLAIN_KEYS: &[(&str, &[&str])] = &[
     ("user", &["email", "name", "signingkey", "useconfigonly"]),
 ];
 
-/// Sections with a quoted name.
+/// Accepted keys of sections with a subsection, such as `[remote "origin"]`; `apply_key` also checks the
+/// values of some.
 const PLAIN_SUBSECTION_KEYS: &[(&str, &[&str])] = &[
     (
         "branch",

@@ -193,8 +193,8 @@ fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     false
 }
 
-/// Returns the paths that the repository of a work tree currently tracks, and the top of the work tree to
-/// which its commits belong; `None` if that is uncertain.
+/// Returns the folder above the common git folder (for a linked work tree, the main work tree) and the paths
+/// that the repository currently tracks; `None` if that is uncertain.
 fn read_repository_paths(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let dot_git = work_tree.join(".git");
     let (git_dir, common_dir) = match entry_kind(&dot_git) {
