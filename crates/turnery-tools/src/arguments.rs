@@ -1,6 +1,6 @@
 //! Derives a tool's schema from its argument type, and parses arguments into that type.
 
-use crate::call_errors::invalid;
+use crate::call_errors::validation_error;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +33,8 @@ pub(crate) fn schema_for<A: JsonSchema>() -> Value {
 
 /// Parses normalised arguments as an `A`, which may borrow long texts from them.
 pub fn parse_args<'a, A: Deserialize<'a>>(args: &'a Value) -> Result<A, ToolError> {
-    A::deserialize(args).map_err(|error| invalid(format!("the arguments do not fit: {error}")))
+    A::deserialize(args)
+        .map_err(|error| validation_error(format!("the arguments do not fit: {error}")))
 }
 
 fn slim_schema(schema: &mut Value) {

@@ -8,7 +8,7 @@ pub(crate) fn execution_error(message: impl Into<String>) -> ToolError {
 }
 
 /// Returns the error for invalid arguments.
-pub(crate) fn invalid(message: impl Into<String>) -> ToolError {
+pub(crate) fn validation_error(message: impl Into<String>) -> ToolError {
     ToolError::new(ToolErrorKind::Validation, message)
 }
 

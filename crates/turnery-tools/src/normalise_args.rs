@@ -1,7 +1,7 @@
 //! Normalises arguments written by a model to a tool's schema where their meaning is clear, and describes
 //! what is wrong where it is not.
 
-use crate::call_errors::invalid;
+use crate::call_errors::validation_error;
 use serde_json::{Map, Value};
 use std::cell::Cell;
 use turnery_engine::{ToolError, ToolSpec};
@@ -17,7 +17,7 @@ pub(crate) fn normalise_args(spec: &ToolSpec, args: &Value) -> Result<Value, Too
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
         Value::String(text) => serde_json::from_str(text).map_err(|error| {
-            invalid(format!(
+            validation_error(format!(
                 "the arguments of {} are not valid JSON: {error}",
                 spec.name
             ))
@@ -25,7 +25,7 @@ pub(crate) fn normalise_args(spec: &ToolSpec, args: &Value) -> Result<Value, Too
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => args.clone(),
     };
     if !parsed.is_object() {
-        return Err(invalid(format!(
+        return Err(validation_error(format!(
             "the arguments of {} must be an object, not {}",
             spec.name,
             type_name(&parsed)
@@ -37,7 +37,7 @@ pub(crate) fn normalise_args(spec: &ToolSpec, args: &Value) -> Result<Value, Too
         depth: Cell::new(0),
     };
     fit.normalise_value(&spec.schema, parsed, "", Leniency::Lenient)
-        .map_err(|misfit| invalid(format!("{}: {misfit}", spec.name)))
+        .map_err(|misfit| validation_error(format!("{}: {misfit}", spec.name)))
 }
 
 /// Controls whether a value may be converted to another of the same meaning.
@@ -59,7 +59,7 @@ impl<'a> SchemaNormaliser<'a> {
         schema: &'a Value,
         value: Value,
         at: &str,
-        manner: Leniency,
+        leniency: Leniency,
     ) -> Result<Value, String> {
         let Value::Object(rules) = schema else {
             return Ok(value);
@@ -70,7 +70,7 @@ impl<'a> SchemaNormaliser<'a> {
         }
         self.remaining_steps.set(remaining_steps - 1);
         self.depth.set(depth + 1);
-        let fitted = self.normalise_by_schema(rules, value, at, manner);
+        let fitted = self.normalise_by_schema(rules, value, at, leniency);
         self.depth.set(depth);
         fitted
     }
@@ -80,20 +80,20 @@ impl<'a> SchemaNormaliser<'a> {
         rules: &'a Map<String, Value>,
         value: Value,
         at: &str,
-        manner: Leniency,
+        leniency: Leniency,
     ) -> Result<Value, String> {
         if let Some(Value::String(reference)) = rules.get("$ref") {
             let target = reference
                 .strip_prefix('#')
                 .and_then(|pointer| self.root_schema.pointer(pointer));
             return match target {
-                Some(target) => self.normalise_value(target, value, at, manner),
+                Some(target) => self.normalise_value(target, value, at, leniency),
                 None => Ok(value),
             };
         }
         let value = match schema_types(rules).as_slice() {
             [] => value,
-            wanted => coerce_to_types(wanted, value, at, manner)?,
+            wanted => coerce_to_types(wanted, value, at, leniency)?,
         };
         if let Some(Value::Array(allowed)) = rules.get("enum")
             && !allowed.contains(&value)
@@ -107,23 +107,23 @@ impl<'a> SchemaNormaliser<'a> {
         }
         let value = match ["anyOf", "oneOf", "allOf"].map(|word| rules.get(word)) {
             [Some(Value::Array(forms)), _, _] | [_, Some(Value::Array(forms)), _] => {
-                self.normalise_any_of(forms, value, at, manner)?
+                self.normalise_any_of(forms, value, at, leniency)?
             }
             [_, _, Some(Value::Array(forms))] => forms.iter().try_fold(value, |value, form| {
-                self.normalise_value(form, value, at, manner)
+                self.normalise_value(form, value, at, leniency)
             })?,
             _ => value,
         };
         match value {
             Value::Object(object) => self
-                .normalise_object(rules, object, at, manner)
+                .normalise_object(rules, object, at, leniency)
                 .map(Value::Object),
             Value::Array(items) => match rules.get("items") {
                 Some(schema) => items
                     .into_iter()
                     .enumerate()
                     .map(|(index, item)| {
-                        self.normalise_value(schema, item, &format!("{at}/{index}"), manner)
+                        self.normalise_value(schema, item, &format!("{at}/{index}"), leniency)
                     })
                     .collect::<Result<_, _>>()
                     .map(Value::Array),
@@ -142,9 +142,9 @@ impl<'a> SchemaNormaliser<'a> {
         forms: &'a [Value],
         value: Value,
         at: &str,
-        manner: Leniency,
+        leniency: Leniency,
     ) -> Result<Value, String> {
-        let fits = |form, manner| self.normalise_value(form, value.clone(), at, manner);
+        let fits = |form, leniency| self.normalise_value(form, value.clone(), at, leniency);
         if let Some(fitted) = forms
             .iter()
             .find_map(|form| fits(form, Leniency::Strict).ok())
@@ -155,7 +155,7 @@ impl<'a> SchemaNormaliser<'a> {
             "{} matches none of the allowed forms",
             describe_location(at)
         );
-        if manner == Leniency::Lenient {
+        if leniency == Leniency::Lenient {
             for (index, form) in forms.iter().enumerate() {
                 match fits(form, Leniency::Lenient) {
                     Ok(fitted) => return Ok(fitted),
@@ -172,7 +172,7 @@ impl<'a> SchemaNormaliser<'a> {
         rules: &'a Map<String, Value>,
         object: Map<String, Value>,
         at: &str,
-        manner: Leniency,
+        leniency: Leniency,
     ) -> Result<Map<String, Value>, String> {
         let empty = Map::new();
         let known = rules
@@ -190,11 +190,11 @@ impl<'a> SchemaNormaliser<'a> {
             let value = match (known.get(&key), rules.get("additionalProperties")) {
                 // Many models write null for arguments that they omit.
                 (Some(_), _) if value.is_null() && !required.contains(&key.as_str()) => continue,
-                (Some(schema), _) => self.normalise_value(schema, value, &inner, manner)?,
+                (Some(schema), _) => self.normalise_value(schema, value, &inner, leniency)?,
                 (None, Some(Value::Bool(false))) => {
                     return Err(unknown_argument_message(&key, at, known, &required));
                 }
-                (None, Some(schema)) => self.normalise_value(schema, value, &inner, manner)?,
+                (None, Some(schema)) => self.normalise_value(schema, value, &inner, leniency)?,
                 (None, None) => value,
             };
             fitted.insert(key, value);
@@ -221,12 +221,12 @@ fn coerce_to_types(
     wanted: &[&str],
     value: Value,
     at: &str,
-    manner: Leniency,
+    leniency: Leniency,
 ) -> Result<Value, String> {
     if wanted.iter().any(|wanted| is_of_type(wanted, &value)) {
         return Ok(value);
     }
-    let turned = match manner {
+    let turned = match leniency {
         Leniency::Strict => None,
         Leniency::Lenient => wanted
             .iter()

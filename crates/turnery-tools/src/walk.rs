@@ -1,7 +1,7 @@
 //! Walks folders: skips what git ignores, follows no links, and sorts names.
 
 use crate::{
-    call_errors::{cancelled, invalid},
+    call_errors::{cancelled, validation_error},
     policy::HiddenFiles,
     tool::ToolCx,
 };
@@ -129,7 +129,9 @@ impl PathGlob {
         let matcher = GlobBuilder::new(&whole)
             .literal_separator(true)
             .build()
-            .map_err(|error| invalid(format!("{text:?} is not a valid glob: {}", error.kind())))?
+            .map_err(|error| {
+                validation_error(format!("{text:?} is not a valid glob: {}", error.kind()))
+            })?
             .compile_matcher();
         Ok(Self {
             matcher,

@@ -18,7 +18,7 @@ pub(crate) async fn run_call(
     limit: Option<Duration>,
 ) -> ToolEnvelope {
     let watch = CallSpan::start(toolbox.telemetry(), call, &cx.origin);
-    let mut envelope = into_envelope(run_resolved(toolbox, call, cx, limit).await);
+    let mut envelope = into_envelope(resolve_and_run(toolbox, call, cx, limit).await);
     envelope
         .effects
         .retain(|effect| toolbox.effect_policies().allows(effect));
@@ -26,7 +26,7 @@ pub(crate) async fn run_call(
     envelope
 }
 
-async fn run_resolved(
+async fn resolve_and_run(
     toolbox: &Toolbox,
     call: &ToolCall,
     cx: &ToolCx,

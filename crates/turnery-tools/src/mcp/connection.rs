@@ -66,7 +66,7 @@ pub(super) struct ServerConnection {
 /// Task of a server.
 pub(super) struct ConnectionTask {
     transport: Box<dyn Transport>,
-    told: McpClientHandler,
+    handler: McpClientHandler,
     secrets: ServerSecrets,
     /// Maximum time to connect.
     connect_timeout: Duration,
@@ -104,38 +104,38 @@ struct LiveConnection {
 
 impl ServerConnection {
     /// Creates the handle of a server and its task, which is not running yet.
-    pub(super) fn new(plan: ConnectionConfig) -> (Self, ConnectionTask) {
+    pub(super) fn new(config: ConnectionConfig) -> (Self, ConnectionTask) {
         let (requests, ordered) = mpsc::channel(MAX_PENDING_REQUESTS);
         let (changing, list_changes) = mpsc::channel(1);
         let (seen, see) = watch::channel(ServerState::default());
         let listeners = ProgressListeners::default();
-        let link = Self {
-            name: Arc::clone(&plan.name),
-            slug: plan.slug,
-            timeout: plan.timeout,
-            secrets: plan.secrets.clone(),
+        let connection = Self {
+            name: Arc::clone(&config.name),
+            slug: config.slug,
+            timeout: config.timeout,
+            secrets: config.secrets.clone(),
             listeners: listeners.clone(),
             state: see,
             requests,
         };
         let task = ConnectionTask {
-            transport: plan.transport,
-            told: McpClientHandler {
-                server: plan.name,
+            transport: config.transport,
+            handler: McpClientHandler {
+                server: config.name,
                 listeners,
                 list_changes: changing,
-                roots: plan.roots,
+                roots: config.roots,
             },
-            secrets: plan.secrets,
-            connect_timeout: plan.connect_timeout,
+            secrets: config.secrets,
+            connect_timeout: config.connect_timeout,
             state: seen,
-            changes: plan.changes,
+            changes: config.changes,
             requests: ordered,
             list_changes,
             early_exits: 0,
             logs_errors: true,
         };
-        (link, task)
+        (connection, task)
     }
 
     /// Returns the current state of the server.
@@ -227,7 +227,7 @@ impl ConnectionTask {
 
     async fn connect(&mut self, stop: &CancellationToken) -> Option<LiveConnection> {
         let attempt = async {
-            let reached = self.transport.connect(self.told.clone()).await?;
+            let reached = self.transport.connect(self.handler.clone()).await?;
             let offer = capabilities::list_capabilities(reached.service.peer()).await?;
             Ok((reached, offer))
         };
@@ -306,7 +306,10 @@ impl ConnectionTask {
     fn report_error(&self, trouble: Option<String>) {
         let trouble = trouble.map(|why| self.secrets.redact(&why));
         if let Some(why) = trouble.as_ref().filter(|_| self.logs_errors) {
-            tracing::warn!("the MCP server {} does not work: {why}", self.told.server);
+            tracing::warn!(
+                "the MCP server {} does not work: {why}",
+                self.handler.server
+            );
         }
         self.state
             .send_modify(|seen| seen.error = trouble.map(Into::into));

@@ -16,13 +16,13 @@ pub(super) struct ListResourcesArgs {
 
 /// Lists resources of MCP servers.
 pub(super) struct ListResourcesTool {
-    links: Vec<Arc<ServerConnection>>,
+    connections: Vec<Arc<ServerConnection>>,
 }
 
 impl ListResourcesTool {
     /// Creates the tool for these servers, all of which have resources.
-    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
-        Self { links }
+    pub(super) fn new(connections: Vec<Arc<ServerConnection>>) -> Self {
+        Self { connections }
     }
 
     async fn list_resources(
@@ -31,19 +31,19 @@ impl ListResourcesTool {
         cx: &ToolCx,
     ) -> Result<ToolEnvelope, ToolError> {
         let mut text = String::new();
-        for link in select_connections(&self.links, args.server.as_deref())? {
+        for connection in select_connections(&self.connections, args.server.as_deref())? {
             let listed = tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => {
                     let message = "listing the resources was cancelled".to_owned();
                     return Err(ToolError::new(ToolErrorKind::Cancelled, message));
                 }
-                listed = render_resources(link) => listed,
+                listed = render_resources(connection) => listed,
             };
             let listed = listed.unwrap_or_else(|why| {
-                format!("  cannot be listed: {}\n", link.secrets.redact(&why))
+                format!("  cannot be listed: {}\n", connection.secrets.redact(&why))
             });
-            let _ = write!(text, "{}:\n{listed}", link.name);
+            let _ = write!(text, "{}:\n{listed}", connection.name);
         }
         Ok(ToolEnvelope::text(text))
     }
@@ -51,19 +51,22 @@ impl ListResourcesTool {
 
 /// Returns the server called `name`, or all servers if `None`.
 pub(super) fn select_connections<'l>(
-    links: &'l [Arc<ServerConnection>],
+    connections: &'l [Arc<ServerConnection>],
     name: Option<&str>,
 ) -> Result<Vec<&'l Arc<ServerConnection>>, ToolError> {
     let Some(name) = name else {
-        return Ok(links.iter().collect());
+        return Ok(connections.iter().collect());
     };
-    match links
+    match connections
         .iter()
-        .find(|link| &*link.name == name || link.slug == name)
+        .find(|connection| &*connection.name == name || connection.slug == name)
     {
-        Some(link) => Ok(vec![link]),
+        Some(connection) => Ok(vec![connection]),
         None => {
-            let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
+            let names: Vec<&str> = connections
+                .iter()
+                .map(|connection| &*connection.name)
+                .collect();
             let message = format!(
                 "no MCP server {name:?} has resources; these have: {}",
                 names.join(", ")
@@ -73,8 +76,8 @@ pub(super) fn select_connections<'l>(
     }
 }
 
-async fn render_resources(link: &ServerConnection) -> Result<String, String> {
-    let peer = link.peer().await?;
+async fn render_resources(connection: &ServerConnection) -> Result<String, String> {
+    let peer = connection.peer().await?;
     let peer = &peer;
     let why = |error: rmcp::ServiceError| errors::describe_request_error(&error).1;
     let resources = capabilities::fetch_all_pages(|page| async move {
@@ -119,7 +122,11 @@ impl TypedTool for ListResourcesTool {
     const IS_PARALLEL: bool = true;
 
     fn description(&self) -> Cow<'static, str> {
-        let names: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        let names: Vec<&str> = self
+            .connections
+            .iter()
+            .map(|connection| &*connection.name)
+            .collect();
         format!(
             "List the resources (documents and data) that MCP servers offer, with the URI to read \
              each by with read_mcp_resource. Servers: {}.",

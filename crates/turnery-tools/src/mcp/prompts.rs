@@ -26,7 +26,7 @@ pub struct McpPrompt {
 }
 
 impl McpPrompt {
-    pub(super) fn new(link: &ServerConnection, prompt: &Prompt) -> Self {
+    pub(super) fn new(connection: &ServerConnection, prompt: &Prompt) -> Self {
         let about = prompt.description.as_deref().or(prompt.title.as_deref());
         let about = about.unwrap_or("A prompt of an MCP server");
         let words: Vec<String> = prompt_arguments(prompt)
@@ -36,7 +36,7 @@ impl McpPrompt {
             })
             .collect();
         Self {
-            command: command_name(link, prompt),
+            command: command_name(connection, prompt),
             description: super::capabilities::single_line(about),
             argument_hint: (!words.is_empty()).then(|| words.join(" ")),
         }
@@ -44,13 +44,13 @@ impl McpPrompt {
 }
 
 /// Returns the command of a prompt, without whitespace, whatever the server calls the prompt.
-pub(super) fn command_name(link: &ServerConnection, prompt: &Prompt) -> String {
+pub(super) fn command_name(connection: &ServerConnection, prompt: &Prompt) -> String {
     let word = |c: char| match c.is_whitespace() || is_invisible_char(c) || c == '/' {
         true => '_',
         false => c,
     };
     let name: String = prompt.name.chars().map(word).collect();
-    format!("{}:{name}", link.slug)
+    format!("{}:{name}", connection.slug)
 }
 
 fn prompt_arguments(prompt: &Prompt) -> impl Iterator<Item = (&str, bool)> {
@@ -60,28 +60,28 @@ fn prompt_arguments(prompt: &Prompt) -> impl Iterator<Item = (&str, bool)> {
 
 /// Requests a prompt from the server with the arguments that the user typed.
 pub(super) async fn get_prompt(
-    link: &ServerConnection,
+    connection: &ServerConnection,
     prompt: &Prompt,
     typed: &str,
     trace: &TraceContext,
 ) -> Result<Vec<Content>, String> {
     let arguments = fill_arguments(prompt, typed).map_err(|missing| {
-        let hint = McpPrompt::new(link, prompt)
+        let hint = McpPrompt::new(connection, prompt)
             .argument_hint
             .unwrap_or_default();
         format!(
             "{missing} is missing: /{} {hint}",
-            command_name(link, prompt)
+            command_name(connection, prompt)
         )
     })?;
     let said = |why: String| {
         format!(
             "the MCP server {}: {}",
-            link.name,
-            link.secrets.redact(&why)
+            connection.name,
+            connection.secrets.redact(&why)
         )
     };
-    let peer = link.peer().await.map_err(said)?;
+    let peer = connection.peer().await.map_err(said)?;
     let mut params = GetPromptRequestParams::new(prompt.name.clone());
     params.arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));

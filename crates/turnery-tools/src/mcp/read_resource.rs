@@ -35,15 +35,15 @@ pub(super) struct ReadResourceTool {
 
 impl ReadResourceTool {
     /// Creates the tool for these servers, all of which have resources.
-    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
-        Self { connections: links }
+    pub(super) fn new(connections: Vec<Arc<ServerConnection>>) -> Self {
+        Self { connections }
     }
 
-    fn link(&self, args: &ReadResourceArgs) -> Result<Arc<ServerConnection>, ToolError> {
-        let mut links = select_connections(&self.connections, Some(&args.server))?;
-        let link = links.pop().map(Arc::clone);
+    fn find_connection(&self, args: &ReadResourceArgs) -> Result<Arc<ServerConnection>, ToolError> {
+        let mut connections = select_connections(&self.connections, Some(&args.server))?;
+        let connection = connections.pop().map(Arc::clone);
         let gone = || ToolError::new(ToolErrorKind::NotFound, "no such MCP server".to_owned());
-        link.ok_or_else(gone)
+        connection.ok_or_else(gone)
     }
 
     async fn read_resource(
@@ -51,10 +51,10 @@ impl ReadResourceTool {
         args: ReadResourceArgs,
         cx: &ToolCx,
     ) -> Result<ToolEnvelope, ToolError> {
-        let link = self.link(&args)?;
+        let connection = self.find_connection(&args)?;
         let params = ReadResourceRequestParams::new(args.uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        match request::request_for_call(&link, request, cx).await? {
+        match request::request_for_call(&connection, request, cx).await? {
             ServerResult::ReadResourceResult(read) => {
                 let contents = read.contents.into_iter();
                 let contents = contents.map(content::convert_resource).collect();
@@ -62,7 +62,10 @@ impl ReadResourceTool {
             }
             _ => Err(ToolError::new(
                 ToolErrorKind::ExecutionError,
-                format!("the MCP server {} answered with no resource", link.name),
+                format!(
+                    "the MCP server {} answered with no resource",
+                    connection.name
+                ),
             )),
         }
     }
@@ -91,13 +94,13 @@ impl TypedTool for ReadResourceTool {
         args: ReadResourceArgs,
         cx: &ToolCx,
     ) -> Result<PreparedCall, ToolError> {
-        let link = self.link(&args)?;
+        let connection = self.find_connection(&args)?;
         let mut detail = TypedTool::describe(self, &args, &cx.workspace);
         let shown = json!({"server": args.server, "uri": args.uri});
-        let text = render_request(&link.name, "resources/read", &shown);
+        let text = render_request(&connection.name, "resources/read", &shown);
         detail.artifacts = vec![Artifact::Content(Content::text(text))];
         let access = Access::Server {
-            all: tool_names::tool_prefix(&link.slug),
+            all: tool_names::server_pattern(&connection.slug),
             is_read_only: true,
             is_destructive: false,
         };

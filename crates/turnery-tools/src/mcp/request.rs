@@ -13,45 +13,49 @@ use rmcp::{
 };
 use turnery_engine::{ToolError, ToolErrorKind};
 
-/// Sends a request to the server of `link`, which is restarted if it has died, and waits for the response or
+/// Sends a request to the server of `connection`, which is restarted if it has died, and waits for the response or
 /// the call's cancel.
 pub(super) async fn request_for_call(
-    link: &ServerConnection,
+    connection: &ServerConnection,
     request: ClientRequest,
     cx: &ToolCx,
 ) -> Result<ServerResult, ToolError> {
     let cancelled = || {
-        let message = format!("the call of the MCP server {} was cancelled", link.name);
+        let message = format!(
+            "the call of the MCP server {} was cancelled",
+            connection.name
+        );
         ToolError::new(ToolErrorKind::Cancelled, message)
     };
     tokio::select! {
         biased;
         // Dropping the other future cancels the request.
         () = cx.cancel.cancelled() => Err(cancelled()),
-        answer = await_response(link, request, cx) => answer,
+        answer = await_response(connection, request, cx) => answer,
     }
 }
 
 async fn await_response(
-    link: &ServerConnection,
+    connection: &ServerConnection,
     request: ClientRequest,
     cx: &ToolCx,
 ) -> Result<ServerResult, ToolError> {
     let fault = |(kind, why): (ToolErrorKind, String)| {
-        let why = link.secrets.redact(&why);
-        ToolError::new(kind, format!("the MCP server {}: {why}", link.name))
+        let why = connection.secrets.redact(&why);
+        ToolError::new(kind, format!("the MCP server {}: {why}", connection.name))
     };
-    let peer = link.peer().await;
+    let peer = connection.peer().await;
     let peer = peer.map_err(|why| fault((ToolErrorKind::ExecutionError, why)))?;
     let sent = send_request(&peer, request, &cx.trace).await;
     let mut handle = sent.map_err(|error| fault(errors::describe_request_error(&error)))?;
-    link.listeners
+    connection
+        .listeners
         .add(handle.progress_token.clone(), cx.progress.clone());
     let mut pending = PendingRequest {
         peer,
         id: handle.id.clone(),
         progress_token: handle.progress_token.clone(),
-        listeners: link.listeners.clone(),
+        listeners: connection.listeners.clone(),
         is_answered: false,
     };
     let answer = (&mut handle.rx).await;

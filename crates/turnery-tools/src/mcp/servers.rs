@@ -69,7 +69,7 @@ pub struct McpServers {
 
 impl fmt::Debug for McpServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.connections.iter().map(|link| &link.name);
+        let names = self.connections.iter().map(|connection| &connection.name);
         f.debug_set().entries(names).finish()
     }
 }
@@ -130,7 +130,7 @@ impl McpServers {
         let mut slugs = HashSet::new();
         let (connections, tasks) = servers
             .map(|(name, timeout, secrets, reach)| {
-                let (link, task) = ServerConnection::new(ConnectionConfig {
+                let (connection, task) = ServerConnection::new(ConnectionConfig {
                     slug: tool_names::server_slug(&name, &mut slugs),
                     name,
                     timeout,
@@ -140,7 +140,7 @@ impl McpServers {
                     roots: roots.into(),
                     changes: news.clone(),
                 });
-                (Arc::new(link), task)
+                (Arc::new(connection), task)
             })
             .unzip();
         Self {
@@ -175,7 +175,7 @@ impl McpServers {
         join_all(
             self.connections
                 .iter()
-                .map(|link| link.wait_until_settled()),
+                .map(|connection| connection.wait_until_settled()),
         )
         .await;
     }
@@ -183,32 +183,39 @@ impl McpServers {
     /// Waits until the servers whose tools this text names are connected or have failed. Prompts do not wait
     /// for other servers: the model gets a tool to wait for them, and their tools once they are connected.
     pub async fn wait_for_servers_named_in(&self, text: &str) {
-        let is_named = |link: &&Arc<ServerConnection>| {
-            text.contains(&format!("{}__", tool_names::tool_prefix(&link.slug)))
+        let is_named = |connection: &&Arc<ServerConnection>| {
+            text.contains(&format!(
+                "{}__",
+                tool_names::server_pattern(&connection.slug)
+            ))
         };
         let named = self.connections.iter().filter(is_named);
-        join_all(named.map(|link| link.wait_until_settled())).await;
+        join_all(named.map(|connection| connection.wait_until_settled())).await;
     }
 
     /// Returns true if a server that is still connecting may provide a tool called `name`.
     #[must_use]
     pub fn may_have_tool(&self, name: &str) -> bool {
-        self.states()
-            .any(|(link, seen)| !seen.is_settled && tool_names::is_tool_of(name, &link.slug))
+        self.states().any(|(connection, seen)| {
+            !seen.is_settled && tool_names::is_tool_of(name, &connection.slug)
+        })
     }
 
     /// Waits until the server of the tool called `name` is connected or has failed.
     pub async fn wait_for_server_of_tool(&self, name: &str) {
         let its = self.connections.iter();
-        let its = its.filter(|link| tool_names::is_tool_of(name, &link.slug));
-        join_all(its.map(|link| link.wait_until_settled())).await;
+        let its = its.filter(|connection| tool_names::is_tool_of(name, &connection.slug));
+        join_all(its.map(|connection| connection.wait_until_settled())).await;
     }
 
     /// Waits until the server of this prompt command is connected or has failed.
     pub async fn wait_for_server_of_prompt(&self, command: &str) {
         let slug = command.split_once(':').map_or(command, |(slug, _)| slug);
-        let its = self.connections.iter().filter(|link| link.slug == slug);
-        join_all(its.map(|link| link.wait_until_settled())).await;
+        let its = self
+            .connections
+            .iter()
+            .filter(|connection| connection.slug == slug);
+        join_all(its.map(|connection| connection.wait_until_settled())).await;
     }
 
     /// Ends all servers and waits, for a bounded time, until they are gone.
@@ -245,20 +252,20 @@ impl McpServers {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut with_resources = Vec::new();
         let mut starting = Vec::new();
-        for (link, seen) in self.states() {
+        for (connection, seen) in self.states() {
             if !seen.is_settled {
-                starting.push(Arc::clone(link));
+                starting.push(Arc::clone(connection));
             }
             let Some(offer) = seen.capabilities else {
                 continue;
             };
             let mut taken = HashSet::new();
             for it in &offer.tools {
-                let name = tool_names::tool_name(&link.slug, &it.name, &mut taken);
-                tools.push(Arc::new(McpTool::new(name, it, Arc::clone(link))));
+                let name = tool_names::tool_name(&connection.slug, &it.name, &mut taken);
+                tools.push(Arc::new(McpTool::new(name, it, Arc::clone(connection))));
             }
             if offer.has_resources {
-                with_resources.push(Arc::clone(link));
+                with_resources.push(Arc::clone(connection));
             }
         }
         tools.truncate(capabilities::MAX_LISTED);
@@ -275,10 +282,10 @@ impl McpServers {
     /// Returns the current prompts of all servers.
     #[must_use]
     pub fn prompts(&self) -> Vec<McpPrompt> {
-        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+        let of = |(connection, seen): (&Arc<ServerConnection>, ServerState)| {
             let prompts = seen.capabilities.iter().flat_map(|offer| &offer.prompts);
             prompts
-                .map(|prompt| McpPrompt::new(link, prompt))
+                .map(|prompt| McpPrompt::new(connection, prompt))
                 .collect::<Vec<_>>()
         };
         self.states().flat_map(of).collect()
@@ -287,12 +294,12 @@ impl McpServers {
     /// Returns true if a server has a prompt of this name, or may have one because it is still connecting.
     #[must_use]
     pub fn may_have_prompt(&self, command: &str) -> bool {
-        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+        let of = |(connection, seen): (&Arc<ServerConnection>, ServerState)| {
             let prompts = seen.capabilities.iter().flat_map(|offer| &offer.prompts);
-            let mut names = prompts.map(|prompt| prompts::command_name(link, prompt));
+            let mut names = prompts.map(|prompt| prompts::command_name(connection, prompt));
             let is_its = command
                 .split_once(':')
-                .is_some_and(|(slug, _)| slug == link.slug);
+                .is_some_and(|(slug, _)| slug == connection.slug);
             is_its && (!seen.is_settled || names.any(|name| name == command))
         };
         self.states().any(of)
@@ -305,12 +312,13 @@ impl McpServers {
         typed: &str,
         trace: &TraceContext,
     ) -> Result<Vec<Content>, String> {
-        for (link, seen) in self.states() {
+        for (connection, seen) in self.states() {
             let offer = seen.capabilities.unwrap_or_default();
-            let of_it =
-                |prompt: &&rmcp::model::Prompt| prompts::command_name(link, prompt) == command;
+            let of_it = |prompt: &&rmcp::model::Prompt| {
+                prompts::command_name(connection, prompt) == command
+            };
             if let Some(prompt) = offer.prompts.iter().find(of_it) {
-                return prompts::get_prompt(link, prompt, typed, trace).await;
+                return prompts::get_prompt(connection, prompt, typed, trace).await;
             }
         }
         Err(format!("no MCP server offers /{command} any more"))
@@ -320,16 +328,16 @@ impl McpServers {
     #[must_use]
     pub fn status(&self) -> Vec<McpServerStatus> {
         let mut room = capabilities::MAX_LISTED;
-        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+        let of = |(connection, seen): (&Arc<ServerConnection>, ServerState)| {
             let offer = seen.capabilities.unwrap_or_default();
             let mut taken = HashSet::new();
             let tools = offer.tools.iter().take(room);
             let tools: Vec<String> = tools
-                .map(|it| tool_names::tool_name(&link.slug, &it.name, &mut taken))
+                .map(|it| tool_names::tool_name(&connection.slug, &it.name, &mut taken))
                 .collect();
             room -= tools.len();
             McpServerStatus {
-                name: link.name.to_string(),
+                name: connection.name.to_string(),
                 omitted_tools: offer.omitted_tools + offer.tools.len() - tools.len(),
                 tools,
                 error: seen.error.map(|why| why.to_string()),
@@ -339,7 +347,9 @@ impl McpServers {
     }
 
     fn states(&self) -> impl Iterator<Item = (&Arc<ServerConnection>, ServerState)> {
-        self.connections.iter().map(|link| (link, link.state()))
+        self.connections
+            .iter()
+            .map(|connection| (connection, connection.state()))
     }
 }
 
@@ -353,7 +363,10 @@ impl Drop for McpServers {
 struct UnusableTransport(String);
 
 impl Transport for UnusableTransport {
-    fn connect(&self, _told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
+    fn connect(
+        &self,
+        _handler: McpClientHandler,
+    ) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(ready(Err(self.0.clone())))
     }
 }

@@ -50,13 +50,13 @@ pub(super) struct StdioTransport {
 }
 
 impl Transport for StdioTransport {
-    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
+    fn connect(&self, handler: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(async move {
             let (process, stdin, stdout) = self.start().await?;
             let stdout = LineLimitReader::new(stdout, MAX_MESSAGE_BYTES);
             let transport =
                 AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            match initialize(told, transport).await {
+            match initialize(handler, transport).await {
                 Ok(service) => Ok(ConnectedClient {
                     service,
                     process: Some(process),
@@ -83,19 +83,19 @@ impl StdioTransport {
         })
         .await;
         let (tree, pipes) = started.map_err(|error| errors::describe_spawn_error(error.kind()))?;
-        let last = Arc::<Mutex<String>>::default();
+        let last_line = Arc::<Mutex<String>>::default();
         let drain = log_stderr(
             pipes.stderr,
             Arc::clone(&self.server),
             self.secrets.clone(),
-            Arc::clone(&last),
+            Arc::clone(&last_line),
         );
         let drain = AbortOnDropHandle::new(tokio::spawn(drain));
         Ok((
             ServerProcess {
                 tree,
                 stderr_task: drain,
-                last,
+                last_line,
             },
             pipes.stdin,
             pipes.stdout,
@@ -108,7 +108,7 @@ async fn log_stderr(
     stderr: impl AsyncRead + Unpin,
     server: Arc<str>,
     secrets: ServerSecrets,
-    last: Arc<Mutex<String>>,
+    last_line: Arc<Mutex<String>>,
 ) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -124,7 +124,7 @@ async fn log_stderr(
         }
         tracing::debug!(%server, "{said}");
         let cut = said.floor_char_boundary(MAX_REPORTED_LINE);
-        said[..cut].clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
+        said[..cut].clone_into(&mut last_line.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -132,7 +132,7 @@ async fn log_stderr(
 pub(super) struct ServerProcess {
     tree: ProcessTree,
     stderr_task: AbortOnDropHandle<()>,
-    last: Arc<Mutex<String>>,
+    last_line: Arc<Mutex<String>>,
 }
 
 impl ServerProcess {
@@ -164,7 +164,11 @@ impl ServerProcess {
         let ended = timeout(EXIT_TIMEOUT, self.tree.wait_exit()).await;
         // The last line may still be in the pipe, which other processes may hold open.
         let _ = timeout(EXIT_TIMEOUT, &mut self.stderr_task).await;
-        let said = match &**self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+        let said = match &**self
+            .last_line
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
             "" => String::new(),
             said => format!("; the last line on its stderr was {said:?}"),
         };

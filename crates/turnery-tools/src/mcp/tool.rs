@@ -22,33 +22,33 @@ pub(super) struct McpTool {
     title: String,
     is_read_only: bool,
     is_destructive: bool,
-    link: Arc<ServerConnection>,
+    connection: Arc<ServerConnection>,
 }
 
 impl McpTool {
     /// Creates the tool under the name that the model uses.
-    pub(super) fn new(name: String, offer: &McpToolInfo, link: Arc<ServerConnection>) -> Self {
-        let description = match offer.description.is_empty() {
-            true => format!("{} of the MCP server {}", offer.title, link.name),
-            false => offer.description.clone(),
+    pub(super) fn new(name: String, info: &McpToolInfo, connection: Arc<ServerConnection>) -> Self {
+        let description = match info.description.is_empty() {
+            true => format!("{} of the MCP server {}", info.title, connection.name),
+            false => info.description.clone(),
         };
         Self {
             spec: ToolSpec {
                 name,
                 description,
-                schema: offer.schema.clone(),
+                schema: info.schema.clone(),
             },
-            remote_name: offer.name.clone(),
-            title: offer.title.clone(),
-            is_read_only: offer.is_read_only,
-            is_destructive: offer.is_destructive,
-            link,
+            remote_name: info.name.clone(),
+            title: info.title.clone(),
+            is_read_only: info.is_read_only,
+            is_destructive: info.is_destructive,
+            connection,
         }
     }
 
     /// Returns the server, the tool's name on the server, and its title.
     fn call_title(&self) -> String {
-        let mut text = format!("MCP {}/{}", self.link.name, self.remote_name);
+        let mut text = format!("MCP {}/{}", self.connection.name, self.remote_name);
         if self.is_destructive {
             text.push_str(" (destructive)");
         }
@@ -90,10 +90,10 @@ impl Tool for McpTool {
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         let mut detail = self.describe(args, &cx.workspace);
-        let text = render_request(&self.link.name, &self.remote_name, args);
+        let text = render_request(&self.connection.name, &self.remote_name, args);
         detail.artifacts = vec![Artifact::Content(Content::text(text))];
         let access = Access::Server {
-            all: tool_names::tool_prefix(&self.link.slug),
+            all: tool_names::server_pattern(&self.connection.slug),
             is_read_only: self.is_read_only,
             is_destructive: self.is_destructive,
         };
@@ -106,7 +106,7 @@ impl Tool for McpTool {
             params.arguments = args.as_object().cloned();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
             into_envelope(
-                request::request_for_call(&self.link, request, cx)
+                request::request_for_call(&self.connection, request, cx)
                     .await
                     .map(content::response_to_envelope),
             )
@@ -114,7 +114,7 @@ impl Tool for McpTool {
     }
 
     fn timeout(&self, _args: &Value) -> Duration {
-        self.link.timeout
+        self.connection.timeout
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn server_slug(name: &str, taken: &mut HashSet<String>) -> String {
 /// Returns the name of a tool. `taken`: names of the server's other tools.
 pub(super) fn tool_name(server: &str, name: &str, taken: &mut HashSet<String>) -> String {
     let plain = replace_invalid_chars(name);
-    let whole = format!("{}__{plain}", tool_prefix(server));
+    let whole = format!("{}__{plain}", server_pattern(server));
     let name = match plain == name && !name.is_empty() && whole.len() <= MAX_NAME_LEN {
         true => whole,
         false => with_hash_suffix(&whole, name, MAX_NAME_LEN),
@@ -43,7 +43,7 @@ pub(super) fn tool_name(server: &str, name: &str, taken: &mut HashSet<String>) -
 }
 
 /// Returns the rule pattern that covers all tools of a server.
-pub(super) fn tool_prefix(server: &str) -> String {
+pub(super) fn server_pattern(server: &str) -> String {
     format!("{TOOL_PREFIX}{server}")
 }
 

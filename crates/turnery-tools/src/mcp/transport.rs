@@ -17,12 +17,12 @@ pub(super) struct ConnectedClient {
 
 /// Connects to one server, any number of times. Dropping the future undoes everything it started.
 pub(super) trait Transport: Send + Sync + 'static {
-    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>>;
+    fn connect(&self, handler: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>>;
 }
 
 /// Performs the handshake.
 pub(super) async fn initialize<T, E, A>(
-    told: McpClientHandler,
+    handler: McpClientHandler,
     transport: T,
 ) -> Result<RunningService<RoleClient, McpClientHandler>, String>
 where
@@ -30,6 +30,6 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     // Boxed because the future is large and there is one for each server.
-    let served = Box::pin(serve_client(told, transport)).await;
+    let served = Box::pin(serve_client(handler, transport)).await;
     served.map_err(|error| errors::describe_handshake_error(&error))
 }

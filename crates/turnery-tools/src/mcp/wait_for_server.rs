@@ -22,14 +22,15 @@ pub(super) struct WaitForServerTool {
 
 impl WaitForServerTool {
     /// Creates the tool for these servers, all of which are starting.
-    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
-        Self { connections: links }
+    pub(super) fn new(connections: Vec<Arc<ServerConnection>>) -> Self {
+        Self { connections }
     }
 
     async fn wait_for_server(&self, server: &str, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let mut links = self.connections.iter();
-        let link = links.find(|link| &*link.name == server || link.slug == server);
-        let link = link.ok_or_else(|| {
+        let mut connections = self.connections.iter();
+        let connection =
+            connections.find(|connection| &*connection.name == server || connection.slug == server);
+        let connection = connection.ok_or_else(|| {
             let message = format!(
                 "no MCP server {server:?} is starting; these are: {}",
                 join_names(&self.connections)
@@ -42,28 +43,35 @@ impl WaitForServerTool {
                 let message = "waiting for the server was cancelled".to_owned();
                 return Err(ToolError::new(ToolErrorKind::Cancelled, message));
             }
-            () = link.wait_until_settled() => {}
+            () = connection.wait_until_settled() => {}
         }
-        let seen = link.state();
+        let seen = connection.state();
         if let Some(why) = seen.error {
-            let message = format!("the MCP server {} does not work: {why}", link.name);
+            let message = format!("the MCP server {} does not work: {why}", connection.name);
             return Err(ToolError::new(ToolErrorKind::ExecutionError, message));
         }
         let offer = seen.capabilities.unwrap_or_default();
         let mut taken = HashSet::new();
         let tools = offer.tools.iter();
         let tools: Vec<String> = tools
-            .map(|tool| tool_names::tool_name(&link.slug, &tool.name, &mut taken))
+            .map(|tool| tool_names::tool_name(&connection.slug, &tool.name, &mut taken))
             .collect();
         Ok(ToolEnvelope::text(match tools.is_empty() {
-            true => format!("{} has started. It has no tools.", link.name),
-            false => format!("{} has started. Its tools: {}", link.name, tools.join(", ")),
+            true => format!("{} has started. It has no tools.", connection.name),
+            false => format!(
+                "{} has started. Its tools: {}",
+                connection.name,
+                tools.join(", ")
+            ),
         }))
     }
 }
 
-fn join_names(links: &[Arc<ServerConnection>]) -> String {
-    let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
+fn join_names(connections: &[Arc<ServerConnection>]) -> String {
+    let names: Vec<&str> = connections
+        .iter()
+        .map(|connection| &*connection.name)
+        .collect();
     names.join(", ")
 }
 
@@ -82,10 +90,10 @@ impl TypedTool for WaitForServerTool {
     }
 
     fn describe(&self, args: &WaitForServerArgs, _workspace: &Workspace) -> CallDetail {
-        let link = self.connections.iter().find(|it| *it.name == *args.server);
+        let connection = self.connections.iter().find(|it| *it.name == *args.server);
         CallDetail {
-            title: match link {
-                Some(link) => format!("Wait for the MCP server {}", link.name),
+            title: match connection {
+                Some(connection) => format!("Wait for the MCP server {}", connection.name),
                 None => "Wait for an MCP server".to_owned(),
             },
             kind: Self::KIND,

@@ -10,15 +10,19 @@ pub(crate) const MAX_ENTRIES: usize = 5_000;
 /// Returns true if an entry below the folder, or the target of a link there, fulfils `is_met`. Also true if
 /// that is uncertain: a folder cannot be read, or there are more entries than the budget allows. Links to
 /// folders are followed.
-pub(crate) fn may_contain(folder: &Path, left: &mut usize, is_met: &dyn Fn(&Path) -> bool) -> bool {
-    may_contain_where(folder, left, &|_| true, is_met)
+pub(crate) fn may_contain(
+    folder: &Path,
+    entry_budget: &mut usize,
+    is_met: &dyn Fn(&Path) -> bool,
+) -> bool {
+    may_contain_where(folder, entry_budget, &|_| true, is_met)
 }
 
 /// Like [`may_contain`], but skips the subfolders that `enters` rejects. Links to folders are followed
 /// whatever `enters` says.
 pub(crate) fn may_contain_where(
     folder: &Path,
-    left: &mut usize,
+    entry_budget: &mut usize,
     enters: &dyn Fn(&Path) -> bool,
     is_met: &dyn Fn(&Path) -> bool,
 ) -> bool {
@@ -33,10 +37,10 @@ pub(crate) fn may_contain_where(
             else {
                 return true;
             };
-            if *left == 0 || is_met(&path) {
+            if *entry_budget == 0 || is_met(&path) {
                 return true;
             }
-            *left -= 1;
+            *entry_budget -= 1;
             if kind.is_dir() {
                 if enters(&path) {
                     open.push(path);

@@ -140,7 +140,7 @@ impl CommandLineAccess {
         commands.map(check).collect()
     }
 
-    pub(super) fn only_reads(&self, line: &CommandLine) -> bool {
+    pub(super) fn all_commands_only_read(&self, line: &CommandLine) -> bool {
         !line.is_uncertain
             && !self.leads_outside
             && !self.reads.is_empty()

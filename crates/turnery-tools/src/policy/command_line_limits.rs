@@ -23,11 +23,11 @@ impl CommandLineLimits {
     /// Determines the limits of a line. Unless all commands only read, git runs with `settings`.
     pub(super) fn from_line(
         line: &CommandLine,
-        found: &CommandLineAccess,
+        access: &CommandLineAccess,
         settings: GitSettings,
     ) -> Self {
-        let reads_only = found.only_reads(line);
-        let mut commands = line.commands.iter().zip(&found.reads);
+        let reads_only = access.all_commands_only_read(line);
+        let mut commands = line.commands.iter().zip(&access.reads);
         // Less careful git runs hooks, which may need the project's programs.
         let is_git = settings >= GitSettings::Careful
             && commands.all(|(command, reads)| reads.is_some() || git::is_git(command));

@@ -21,10 +21,10 @@ impl Policy {
     pub(super) fn may_touch_denied_files(
         &self,
         line: &CommandLine,
-        found: &CommandLineAccess,
+        access: &CommandLineAccess,
         workspace: &Workspace,
     ) -> bool {
-        let bases = &found.bases;
+        let bases = &access.bases;
         let named = |command: &SimpleCommand| named_paths(command, bases, workspace);
         let is_about_files = |rule: &&Rule| {
             matches!(rule.pattern, Some(RulePattern::Files { .. }))
@@ -45,7 +45,7 @@ impl Policy {
         };
         let is_unclear =
             |command: &SimpleCommand| has_unresolved_word(command) || has_unclear_script(command);
-        let mut started = found.inner_commands.iter().flat_map(|it| &it.commands);
+        let mut started = access.inner_commands.iter().flat_map(|it| &it.commands);
         if line.is_uncertain
             || line.commands.iter().any(is_unclear)
             || started.any(has_unclear_script)
@@ -66,12 +66,12 @@ impl Policy {
         }
         let adds = line.commands.iter().any(git::may_track_more);
         let hides_any = rules.iter().any(|rule| rule.tool == READ_GROUP);
-        let mut left = bounded_walk::MAX_ENTRIES;
+        let mut entry_budget = bounded_walk::MAX_ENTRIES;
         let commands = line
             .commands
             .iter()
-            .zip(&found.reads)
-            .zip(&found.inner_commands);
+            .zip(&access.reads)
+            .zip(&access.inner_commands);
         commands.into_iter().any(|((command, reads), started)| {
             let is_opaque = || started.commands.iter().any(hides_command);
             if started.is_uncertain || is_opaque() && reads.is_none() {
@@ -107,7 +107,7 @@ impl Policy {
             folders.iter().any(|folder| {
                 rules.iter().any(|rule| {
                     let is_meant = rule.tool == READ_GROUP || reads.is_none();
-                    is_meant && may_contain_denied_files(rule, folder, workspace, &mut left)
+                    is_meant && may_contain_denied_files(rule, folder, workspace, &mut entry_budget)
                 })
             })
         })
@@ -165,7 +165,7 @@ fn may_contain_denied_files(
     rule: &Rule,
     folder: &Path,
     workspace: &Workspace,
-    left: &mut usize,
+    entry_budget: &mut usize,
 ) -> bool {
     let roots = workspace.roots();
     let starts = rule.literal_prefixes(roots);
@@ -174,5 +174,5 @@ fn may_contain_denied_files(
         return true;
     }
     folder.is_dir()
-        && bounded_walk::may_contain(folder, left, &|path| rule.denies_file(path, roots))
+        && bounded_walk::may_contain(folder, entry_budget, &|path| rule.denies_file(path, roots))
 }

@@ -262,7 +262,8 @@ impl Policy {
             return judgement;
         }
         let may_hide = |reads: &read_only::ReadAccess| self.may_hide(reads);
-        let harmless = found.only_reads(line) && !found.reads.iter().flatten().any(may_hide);
+        let harmless =
+            found.all_commands_only_read(line) && !found.reads.iter().flatten().any(may_hide);
         match self.mode {
             // This also covers paths hidden by a nested shell, a pattern or a variable.
             Mode::Auto
@@ -319,7 +320,7 @@ impl Policy {
                 _ => Judgement::Ask { always: None },
             };
         }
-        let is_hardened = found.only_reads(line);
+        let is_hardened = found.all_commands_only_read(line);
         let safe_git = found.check_git_commands(line, workspace);
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
         let is_elsewhere = changes_files && found.bases.len() > 1;
@@ -421,7 +422,7 @@ impl Policy {
         match self.mode {
             _ if !unsure => None,
             // Plan mode denies anything that does more than read, for that reason.
-            Mode::Plan if !found.only_reads(line) => None,
+            Mode::Plan if !found.all_commands_only_read(line) => None,
             Mode::Plan => Some(Judgement::Deny(
                 "a rule may deny what this command runs or reads, and plan mode asks nobody: name each program and file as they are, options after them"
                     .to_owned(),
@@ -548,7 +549,7 @@ pub(crate) fn needs_hardened_git(command: &str, cwd: &Path, workspace: &Workspac
             false,
             read_only::ProgramSet::Everywhere,
         )
-        .only_reads(&line)
+        .all_commands_only_read(&line)
 }
 
 /// Returns true if the confined policy allows the command line as one that only reads.
@@ -577,5 +578,5 @@ fn analyse_confined_line(
         with_names,
         read_only::ProgramSet::Confined,
     );
-    found.only_reads(&line).then_some((line, found))
+    found.all_commands_only_read(&line).then_some((line, found))
 }

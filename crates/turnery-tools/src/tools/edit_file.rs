@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::{execution_error, invalid},
+    call_errors::{execution_error, validation_error},
     change_preview,
     line_endings::NormalisedText,
     suggestions::no_such_file,
@@ -132,12 +132,12 @@ impl PlannedEdit {
 
     async fn plan(args: &EditFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
         if args.old_text.is_empty() {
-            return Err(invalid(
+            return Err(validation_error(
                 "old_text is empty: give the text to replace, or use write_file for a new file",
             ));
         }
         if args.old_text == args.new_text {
-            return Err(invalid("old_text and new_text are the same"));
+            return Err(validation_error("old_text and new_text are the same"));
         }
         let workspace = &cx.workspace;
         let path = cx.resolve(&args.path)?;

@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::{execution_error, invalid},
+    call_errors::{execution_error, validation_error},
     suggestions::no_such_file,
     text::{format_size, truncate_line},
     tool::{PreparedCall, ToolCx},
@@ -62,7 +62,7 @@ impl TypedTool for ReadFile {
         if let (Some(start), Some(last)) = (args.start_line, args.end_line)
             && start > last
         {
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "start_line {start} is after end_line {last}"
             )));
         }
@@ -158,7 +158,7 @@ fn render_page(text: &str, args: &ReadFileArgs, shown: &str) -> Result<String, T
     }
     let total = text.lines().count();
     if start > total {
-        return Err(invalid(format!(
+        return Err(validation_error(format!(
             "{shown} has {total} lines; start_line is {start}"
         )));
     }

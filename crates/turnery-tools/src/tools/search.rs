@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::{cancelled, invalid},
+    call_errors::{cancelled, validation_error},
     suggestions::no_such_file,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
@@ -132,7 +132,7 @@ fn call_detail(args: &SearchArgs, path: PathBuf, workspace: &Workspace) -> CallD
 
 fn build_matcher(args: &SearchArgs) -> Result<RegexMatcher, ToolError> {
     if args.pattern.is_empty() {
-        return Err(invalid("pattern is empty"));
+        return Err(validation_error("pattern is empty"));
     }
     RegexMatcherBuilder::new()
         .case_insensitive(args.ignore_case.unwrap_or(false))
@@ -142,7 +142,7 @@ fn build_matcher(args: &SearchArgs) -> Result<RegexMatcher, ToolError> {
         .multi_line(true)
         .build(&args.pattern)
         .map_err(|error| {
-            invalid(format!(
+            validation_error(format!(
                 "pattern is not a valid regular expression for one line: {error}. \
                  Set literal to true to look for the text as it is."
             ))

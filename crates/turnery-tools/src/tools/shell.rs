@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::{execution_error, invalid},
+    call_errors::{execution_error, validation_error},
     grace,
     shell::{
         HIDDEN_ENV, client_terminal, command_preview, local_process,
@@ -80,19 +80,19 @@ impl Shell {
 /// Rejects values that the schema cannot exclude.
 fn check(args: &ShellArgs) -> Result<(), ToolError> {
     if args.command.trim().is_empty() {
-        return Err(invalid("command is empty: give a command line"));
+        return Err(validation_error("command is empty: give a command line"));
     }
     if args
         .outside_sandbox
         .as_ref()
         .is_some_and(|reason| reason.trim().is_empty())
     {
-        return Err(invalid(
+        return Err(validation_error(
             "outside_sandbox is empty: say why the command has to run outside the sandbox, or leave it out",
         ));
     }
     if args.command.contains('\0') {
-        return Err(invalid(
+        return Err(validation_error(
             "command has a NUL character in it, which no shell can read: leave it out",
         ));
     }
@@ -104,7 +104,7 @@ fn resolve_cwd(args: &ShellArgs, workspace: &Workspace) -> Result<PathBuf, ToolE
         None => Ok(workspace.cwd().to_owned()),
         Some(cwd) => workspace
             .resolve(cwd)
-            .map_err(|refused| invalid(format!("cannot run in that folder: {refused}"))),
+            .map_err(|refused| validation_error(format!("cannot run in that folder: {refused}"))),
     }
 }
 

@@ -42,15 +42,15 @@ pub(super) fn append_config(fixture: &GitFixture, text: &str) {
     fixture.configure(&fixture.work_tree.join(".git"), text);
 }
 
-fn add_hook(bench: &GitFixture, name: &str) {
-    let hook = bench.work_tree.join(".git/hooks").join(name);
+fn add_hook(fixture: &GitFixture, name: &str) {
+    let hook = fixture.work_tree.join(".git/hooks").join(name);
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::copy(bench.root.join("evil"), hook).unwrap();
+    fs::copy(fixture.root.join("evil"), hook).unwrap();
 }
 
 /// Adds a folder `docs` that git treats as a repository, as a clone could contain it.
-fn add_bare_repository(bench: &GitFixture, has_common_dir: bool) {
-    let docs = bench.work_tree.join("docs");
+fn add_bare_repository(fixture: &GitFixture, has_common_dir: bool) {
+    let docs = fixture.work_tree.join("docs");
     let common = if has_common_dir {
         docs.join("x")
     } else {
@@ -64,30 +64,30 @@ fn add_bare_repository(bench: &GitFixture, has_common_dir: bool) {
         "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = ..\nfsmonitor = EVIL\n";
     if has_common_dir {
         fs::write(docs.join("commondir"), "x\n").unwrap();
-        bench.configure(
+        fixture.configure(
             &common,
             "[core]\nrepositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n",
         );
         let text = text.replace("repositoryformatversion = 0\n", "");
         fs::write(
             docs.join("config.worktree"),
-            text.replace("EVIL", &bench.evil_program()),
+            text.replace("EVIL", &fixture.evil_program()),
         )
         .unwrap();
     } else {
-        bench.configure(&common, text);
+        fixture.configure(&common, text);
     }
-    fs::copy(bench.work_tree.join(".git/index"), docs.join("index")).unwrap();
+    fs::copy(fixture.work_tree.join(".git/index"), docs.join("index")).unwrap();
 }
 
 /// Adds a copy of the repository as the submodule `lib`.
-pub(super) fn add_submodule(bench: &GitFixture) -> PathBuf {
-    let from = bench.work_tree.display();
-    bench.git(&format!(
+pub(super) fn add_submodule(fixture: &GitFixture) -> PathBuf {
+    let from = fixture.work_tree.display();
+    fixture.git(&format!(
         "-c protocol.file.allow=always submodule --quiet add -f {from} lib"
     ));
-    bench.git("commit -q -m lib");
-    bench.work_tree.join(".git/modules/lib")
+    fixture.git("commit -q -m lib");
+    fixture.work_tree.join(".git/modules/lib")
 }
 
 /// All attack vectors.
@@ -338,22 +338,28 @@ pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
 ];
 
 /// Removes the blobs of the first commits, which a partial clone then requests from its remote.
-fn remove_blobs(bench: &GitFixture) {
-    let listed = bench.run(
-        &bench.work_tree,
+fn remove_blobs(fixture: &GitFixture) {
+    let listed = fixture.run(
+        &fixture.work_tree,
         "git rev-parse HEAD:src/a.txt HEAD~1:src/a.txt",
-        &bench.environment(),
+        &fixture.environment(),
     );
     for name in String::from_utf8(listed.stdout).unwrap().lines() {
         let (folder, file) = name.split_at(2);
-        let _ = fs::remove_file(bench.work_tree.join(".git/objects").join(folder).join(file));
+        let _ = fs::remove_file(
+            fixture
+                .work_tree
+                .join(".git/objects")
+                .join(folder)
+                .join(file),
+        );
     }
 }
 
 /// Adds a commit with a fake signature.
-fn add_signed_commit(bench: &GitFixture) {
+fn add_signed_commit(fixture: &GitFixture) {
     let line = "c=$(git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----' \
                 | git hash-object -t commit -w --stdin) && git update-ref HEAD $c";
-    let output = bench.run(&bench.work_tree, line, &bench.environment());
+    let output = fixture.run(&fixture.work_tree, line, &fixture.environment());
     assert!(output.status.success(), "{output:?}");
 }

@@ -116,8 +116,8 @@ pub(super) fn are_work_tree_heads_valid(common_dir: &Path) -> bool {
 
 /// Returns true if a folder in which git keeps parts of a repository may contain a whole one, at any depth.
 pub(super) fn may_contain_repository(folder: &Path) -> bool {
-    let mut left = MAX_GIT_DIR_ENTRIES;
-    may_be_git_dir(folder) || bounded_walk::may_contain(folder, &mut left, &may_be_git_dir)
+    let mut entry_budget = MAX_GIT_DIR_ENTRIES;
+    may_be_git_dir(folder) || bounded_walk::may_contain(folder, &mut entry_budget, &may_be_git_dir)
 }
 
 /// Returns true if no operation is pending: no rebase commands, no stash that the next commit applies, and no
@@ -131,7 +131,7 @@ pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
     ];
     let is_absent = |part: &&str| entry_kind(&git_dir.join(part)) == EntryKind::Absent;
     parts.iter().all(is_absent)
-        && has_only_packed_refs(&git_dir.join("packed-refs"))
+        && has_plain_packed_refs(&git_dir.join("packed-refs"))
         && match git_dir.join("MERGE_RR").symlink_metadata() {
             Ok(found) => found.is_file() && found.len() == 0,
             Err(error) => error.kind() == ErrorKind::NotFound,
@@ -140,7 +140,7 @@ pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
 
 /// Returns true if a `packed-refs` file is absent or names only refs below `refs/`. Git would also read
 /// `MERGE_AUTOSTASH` from it, the stash that the next commit applies.
-fn has_only_packed_refs(path: &Path) -> bool {
+fn has_plain_packed_refs(path: &Path) -> bool {
     let is_ref = |line: &[u8]| match line.first() {
         None | Some(b'#' | b'^') => true,
         Some(_) => {
@@ -188,7 +188,7 @@ pub(super) fn is_empty_or_absent(folder: &Path) -> bool {
 /// if `may_link_hooks`. Everything else counts, because git may read it as a ref and show a file that
 /// contains only digits.
 pub(super) fn git_dir_has_links(git_dir: &Path, may_link_hooks: bool) -> bool {
-    let mut left = MAX_GIT_DIR_ENTRIES;
+    let mut entry_budget = MAX_GIT_DIR_ENTRIES;
     let Ok(entries) = fs::read_dir(git_dir) else {
         return true;
     };
@@ -203,17 +203,17 @@ pub(super) fn git_dir_has_links(git_dir: &Path, may_link_hooks: bool) -> bool {
             // Git's file system monitor has its socket here.
             Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
             Some("modules") if found.is_dir() => {
-                folder_has_link(&entry.path(), |_| true, &mut left)
+                folder_has_link(&entry.path(), |_| true, &mut entry_budget)
             }
             // The `git lfs` filter writes there.
             Some("lfs") if found.is_dir() => {
-                let mut left = MAX_LFS_ENTRIES;
-                folder_has_link(&entry.path(), |_| false, &mut left)
+                let mut entry_budget = MAX_LFS_ENTRIES;
+                folder_has_link(&entry.path(), |_| false, &mut entry_budget)
             }
             Some("objects") if found.is_dir() => {
-                folder_has_link(&entry.path(), is_loose_object_folder, &mut left)
+                folder_has_link(&entry.path(), is_loose_object_folder, &mut entry_budget)
             }
-            _ if found.is_dir() => folder_has_link(&entry.path(), |_| false, &mut left),
+            _ if found.is_dir() => folder_has_link(&entry.path(), |_| false, &mut entry_budget),
             _ => !found.is_file(),
         };
         if is_met {
@@ -231,11 +231,15 @@ fn is_loose_object_folder(name: &OsStr) -> bool {
 
 /// Returns true if a link lies below the folder, or if more than the allowed number of entries do. Folders
 /// directly in it for which `is_left_out` is true are skipped.
-fn folder_has_link(folder: &Path, is_left_out: fn(&OsStr) -> bool, left: &mut usize) -> bool {
+fn folder_has_link(
+    folder: &Path,
+    is_left_out: fn(&OsStr) -> bool,
+    entry_budget: &mut usize,
+) -> bool {
     let enters =
         |path: &Path| path.parent() != Some(folder) || !path.file_name().is_some_and(is_left_out);
     let is_odd = |path: &Path| !matches!(entry_kind(path), EntryKind::Folder | EntryKind::File);
-    bounded_walk::may_contain_where(folder, left, &enters, &is_odd)
+    bounded_walk::may_contain_where(folder, entry_budget, &enters, &is_odd)
 }
 
 /// Returns true if there may be hooks other than the samples that `git init` creates.
