@@ -267,6 +267,12 @@ impl LandlockRules {
         let is_truncated = siblings.len() > MAX_SIBLINGS;
         siblings.truncate(MAX_SIBLINGS);
         self.is_truncated |= is_truncated;
+        // The way to an excluded path stays open however many entries are listed before it.
+        if is_truncated {
+            siblings.retain(|(name, _)| !by_name.contains_key(name));
+            let kind = |name: &OsString| Ok(fs::symlink_metadata(path.join(name))?.file_type());
+            siblings.extend(by_name.keys().map(|name| (name.clone(), kind(name))));
+        }
         let names: Vec<&OsStr> = siblings.iter().map(|it| it.0.as_os_str()).collect();
         let identify = |name: &OsStr| {
             let metadata = fs::symlink_metadata(path.join(name)).ok()?;

@@ -236,6 +236,28 @@ fn key_behind_a_link_stays_closed() {
     world.assert_allowed(&workspace, "cat a.txt && echo x > new.txt");
 }
 
+/// Of the other entries only some are accessible.
+#[test]
+fn files_beside_keys_in_full_folder_are_accessible() {
+    let world = SandboxFixture::new();
+    if !is_confining() {
+        return;
+    }
+    let mut confinement = world.workspace();
+    for number in 0..8 {
+        let name = format!("full/way{number}");
+        fs::create_dir_all(world.path(&name)).unwrap();
+        fs::write(world.path(&format!("{name}/key")), "x\n").unwrap();
+        fs::write(world.path(&format!("{name}/notes")), "x\n").unwrap();
+        confinement.private.push(world.path(&format!("{name}/key")));
+    }
+    for number in 0..3 * 4096 {
+        fs::write(world.path(&format!("full/{number}")), "").unwrap();
+    }
+    world.assert_allowed(&confinement, "cat $HOME/full/*/notes");
+    world.assert_refused(&confinement, "cat $HOME/full/way0/key", DENIED);
+}
+
 #[test]
 fn keys_behind_nested_and_folder_links_stay_closed() {
     let world = SandboxFixture::new();
