@@ -11,9 +11,6 @@ macro_rules! tools {
         /// Names of the tools of a coding agent.
         pub const TOOL_NAMES: &[&str] = &[$($module::$tool::NAME,)*];
 
-        /// Names of the tools whose calls are not shown.
-        const UNSHOWN: &[Option<&str>] = &[$(unshown_name::<$module::$tool>(),)*];
-
         /// Creates the tools.
         pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
             vec![$(Arc::new($module::$tool::default()),)*]
@@ -32,15 +29,14 @@ tools! {
     update_plan::UpdatePlan,
 }
 
-pub use shell::Shell;
+mod planned_change;
 
-const fn unshown_name<T: TypedTool>() -> Option<&'static str> {
-    if T::IS_SHOWN { None } else { Some(T::NAME) }
-}
+pub use shell::Shell;
 
 /// Returns false for a tool whose calls are not shown, because other events tell the client everything about
 /// them.
 #[must_use]
 pub fn is_shown(tool_name: &str) -> bool {
-    !UNSHOWN.contains(&Some(tool_name))
+    // The plan has its own event (PLAN-2).
+    tool_name != update_plan::UpdatePlan::NAME
 }

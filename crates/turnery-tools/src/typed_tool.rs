@@ -30,10 +30,6 @@ pub trait TypedTool: Send + Sync + 'static {
     /// True if calls may run in parallel with others: they change nothing that these could observe (C-6).
     const IS_PARALLEL: bool = false;
 
-    /// False if the client learns everything about a call from other events, so that the call itself is not
-    /// shown.
-    const IS_SHOWN: bool = true;
-
     /// True if the tool opens child sessions; see [`Tool::opens_sessions`].
     const OPENS_SESSIONS: bool = false;
 

@@ -126,15 +126,11 @@ impl ClientHandler for McpClientHandler {
     }
 }
 
-/// Converts a path to a `file://` URL.
+/// Converts an absolute path to a `file://` URL.
 fn file_url(path: &std::path::Path) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-    let path = path.as_os_str().as_encoded_bytes();
-    path.iter()
-        .fold("file://".to_owned(), |url, byte| match plain(*byte) {
-            true => url + char::from(*byte).encode_utf8(&mut [0; 4]),
-            false => format!("{url}%{byte:02X}"),
-        })
+    reqwest::Url::from_file_path(path)
+        .map(String::from)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

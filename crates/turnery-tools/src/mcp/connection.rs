@@ -5,10 +5,11 @@
 //! restarts a server that has died: once for each use, and only a limited number of times in a row.
 
 use super::{
-    capabilities::{self, McpServerCapabilities},
+    capabilities::{self, McpServerCapabilities, McpToolInfo},
     client_handler::{McpClientHandler, ProgressListeners},
     secrets::ServerSecrets,
     stdio::ServerProcess,
+    tool_names,
     transport::Transport,
 };
 use futures_util::{
@@ -19,12 +20,13 @@ use rmcp::{
     RoleClient,
     service::{Peer, RunningServiceCancellationToken},
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use turnery_engine::{ToolError, ToolErrorKind};
 
 /// Number of requests for the server that may be pending at once.
 const MAX_PENDING_REQUESTS: usize = 64;
@@ -143,6 +145,14 @@ impl ServerConnection {
         self.state.borrow().clone()
     }
 
+    /// Returns the names by which the model calls the tools of the server.
+    pub(super) fn tool_names(&self, capabilities: &McpServerCapabilities) -> Vec<String> {
+        let mut taken = HashSet::new();
+        let tools = capabilities.tools.iter();
+        let name = |tool: &McpToolInfo| tool_names::tool_name(&self.slug, &tool.name, &mut taken);
+        tools.map(name).collect()
+    }
+
     /// Waits until the first attempt to connect is over.
     pub(super) async fn wait_until_settled(&self) {
         // An error means that the task has ended, so no attempt follows.
@@ -217,9 +227,8 @@ impl ConnectionTask {
             None => {}
         }
         if self.early_exits > MAX_EARLY_EXITS {
-            self.report_error(Some(
-                "it exited too often soon after its start, so it is not restarted".to_owned(),
-            ));
+            let why = "it exited too often soon after its start, so it is not restarted";
+            self.report_error(why);
             return None;
         }
         self.connect(stop).await
@@ -263,7 +272,7 @@ impl ConnectionTask {
             }
             Err(why) => {
                 self.early_exits += 1;
-                self.report_error(Some(why));
+                self.report_error(&why);
                 None
             }
         }
@@ -282,7 +291,7 @@ impl ConnectionTask {
         // Responses that the server sent before its end are read first. Calls still waiting then fail.
         let _ = timeout(CLOSE_TIMEOUT, dead.closed).await;
         dead.stop.cancel();
-        self.report_error(Some(why));
+        self.report_error(&why);
     }
 
     async fn refresh_capabilities(&self, peer: &Peer<RoleClient>, stop: &CancellationToken) {
@@ -297,22 +306,21 @@ impl ConnectionTask {
                     .send_modify(|seen| seen.capabilities = Some(Arc::new(offer)));
                 self.changes.send_modify(|count| *count += 1);
             }
-            Ok(Err(why)) => self.report_error(Some(why)),
-            Err(_) => self.report_error(Some("it did not list its tools again in time".to_owned())),
+            Ok(Err(why)) => self.report_error(&why),
+            Err(_) => self.report_error("it did not list its tools again in time"),
         }
     }
 
     /// Records an error, logs it unless logging is disabled, and marks the first attempt as over.
-    fn report_error(&self, trouble: Option<String>) {
-        let trouble = trouble.map(|why| self.secrets.redact(&why));
-        if let Some(why) = trouble.as_ref().filter(|_| self.logs_errors) {
+    fn report_error(&self, why: &str) {
+        let why = self.secrets.redact(why);
+        if self.logs_errors {
             tracing::warn!(
                 "the MCP server {} does not work: {why}",
                 self.handler.server
             );
         }
-        self.state
-            .send_modify(|seen| seen.error = trouble.map(Into::into));
+        self.state.send_modify(|seen| seen.error = Some(why.into()));
         self.mark_settled();
     }
 
@@ -321,6 +329,27 @@ impl ConnectionTask {
         self.changes.send_modify(|count| *count += 1);
         self.state.send_modify(|seen| seen.is_settled = true);
     }
+}
+
+/// Returns the server called `name`. `state` is what the error says of the servers to choose from, as in "is
+/// starting; these are".
+pub(super) fn find_connection<'l>(
+    connections: &'l [Arc<ServerConnection>],
+    name: &str,
+    state: &str,
+) -> Result<&'l Arc<ServerConnection>, ToolError> {
+    let is_called = |it: &&Arc<ServerConnection>| &*it.name == name || it.slug == name;
+    connections.iter().find(is_called).ok_or_else(|| {
+        let names = join_names(connections);
+        let message = format!("no MCP server {name:?} {state}: {names}");
+        ToolError::new(ToolErrorKind::NotFound, message)
+    })
+}
+
+/// Lists the names of servers, for a text.
+pub(super) fn join_names(connections: &[Arc<ServerConnection>]) -> String {
+    let names: Vec<&str> = connections.iter().map(|it| &*it.name).collect();
+    names.join(", ")
 }
 
 impl LiveConnection {

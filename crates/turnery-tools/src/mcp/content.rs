@@ -71,8 +71,12 @@ pub(super) fn convert_blocks(blocks: Vec<ContentBlock>) -> Vec<Content> {
 fn convert_block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
-        ContentBlock::Image(image) => image_content(image.mime_type, image.data),
-        ContentBlock::Audio(audio) => audio_content(audio.mime_type, audio.data),
+        ContentBlock::Image(image) => {
+            media_content(image.mime_type, image.data).unwrap_or_else(Content::text)
+        }
+        ContentBlock::Audio(audio) => {
+            media_content(audio.mime_type, audio.data).unwrap_or_else(Content::text)
+        }
         ContentBlock::Resource(resource) => convert_resource(resource.resource),
         ContentBlock::ResourceLink(link) => {
             let about = link.description.map(|about| format!(": {about}"));
@@ -96,42 +100,32 @@ pub(super) fn convert_resource(resource: ResourceContents) -> Content {
             mime_type,
             blob,
             ..
-        } => match mime_type {
-            Some(kind) if ImageData::SUPPORTED_MIME_TYPES.contains(&&*kind) => {
-                image_content(kind, blob)
-            }
-            Some(kind) if AudioFormat::from_mime_type(&kind).is_some() => audio_content(kind, blob),
-            kind => {
-                let kind = kind.unwrap_or_else(|| "binary".to_owned());
-                Content::text(format!("{uri} {}", omitted_note(&kind, &blob)))
-            }
-        },
+        } => {
+            let kind = mime_type.unwrap_or_else(|| "binary".to_owned());
+            media_content(kind, blob).unwrap_or_else(|note| Content::text(format!("{uri} {note}")))
+        }
         // `ResourceContents` is non-exhaustive.
         _ => Content::text("[a resource of an unknown type]"),
     }
 }
 
-/// Converts an image. An invalid image is omitted: the model API would reject every later request that
-/// contains it.
-fn image_content(mime_type: String, base64: String) -> Content {
-    match ImageData::SUPPORTED_MIME_TYPES.contains(&&*mime_type) && is_acceptable_media(&base64) {
-        true => Content::Image(ImageData {
-            mime_type,
-            base64: base64.into(),
-        }),
-        false => Content::text(omitted_note(&mime_type, &base64)),
+/// Converts an image or a recording.
+///
+/// # Errors
+///
+/// A note to show instead if the type is unknown or the data are invalid: the model API would reject every later
+/// request that contains them.
+fn media_content(mime_type: String, base64: String) -> Result<Content, String> {
+    let is_image = ImageData::SUPPORTED_MIME_TYPES.contains(&&*mime_type);
+    let is_known = is_image || AudioFormat::from_mime_type(&mime_type).is_some();
+    if !is_known || !is_acceptable_media(&base64) {
+        return Err(omitted_note(&mime_type, &base64));
     }
-}
-
-/// Converts a recording. An invalid one is omitted, as an image is.
-fn audio_content(mime_type: String, base64: String) -> Content {
-    match AudioFormat::from_mime_type(&mime_type).is_some() && is_acceptable_media(&base64) {
-        true => Content::Audio(AudioData {
-            mime_type,
-            base64: base64.into(),
-        }),
-        false => Content::text(omitted_note(&mime_type, &base64)),
-    }
+    let base64 = base64.into();
+    Ok(match is_image {
+        true => Content::Image(ImageData { mime_type, base64 }),
+        false => Content::Audio(AudioData { mime_type, base64 }),
+    })
 }
 
 fn is_acceptable_media(base64: &str) -> bool {

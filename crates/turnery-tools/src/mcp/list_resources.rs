@@ -1,11 +1,18 @@
 //! `list_mcp_resources`: lists the resources of the session's servers.
 
-use super::{capabilities, connection::ServerConnection, errors};
+use super::{
+    capabilities,
+    connection::{ServerConnection, find_connection, join_names},
+    errors,
+};
 use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, slice, sync::Arc};
 use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind};
+
+/// What an error says of the servers to choose from.
+pub(super) const HAVE_RESOURCES: &str = "has resources; these have";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,56 +30,6 @@ impl ListResourcesTool {
     /// Creates the tool for these servers, all of which have resources.
     pub(super) fn new(connections: Vec<Arc<ServerConnection>>) -> Self {
         Self { connections }
-    }
-
-    async fn list_resources(
-        &self,
-        args: ListResourcesArgs,
-        cx: &ToolCx,
-    ) -> Result<ToolEnvelope, ToolError> {
-        let mut text = String::new();
-        for connection in select_connections(&self.connections, args.server.as_deref())? {
-            let listed = tokio::select! {
-                biased;
-                () = cx.cancel.cancelled() => {
-                    let message = "listing the resources was cancelled".to_owned();
-                    return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-                }
-                listed = render_resources(connection) => listed,
-            };
-            let listed = listed.unwrap_or_else(|why| {
-                format!("  cannot be listed: {}\n", connection.secrets.redact(&why))
-            });
-            let _ = write!(text, "{}:\n{listed}", connection.name);
-        }
-        Ok(ToolEnvelope::text(text))
-    }
-}
-
-/// Returns the server called `name`, or all servers if `None`.
-pub(super) fn select_connections<'l>(
-    connections: &'l [Arc<ServerConnection>],
-    name: Option<&str>,
-) -> Result<Vec<&'l Arc<ServerConnection>>, ToolError> {
-    let Some(name) = name else {
-        return Ok(connections.iter().collect());
-    };
-    match connections
-        .iter()
-        .find(|connection| &*connection.name == name || connection.slug == name)
-    {
-        Some(connection) => Ok(vec![connection]),
-        None => {
-            let names: Vec<&str> = connections
-                .iter()
-                .map(|connection| &*connection.name)
-                .collect();
-            let message = format!(
-                "no MCP server {name:?} has resources; these have: {}",
-                names.join(", ")
-            );
-            Err(ToolError::new(ToolErrorKind::NotFound, message))
-        }
     }
 }
 
@@ -122,15 +79,10 @@ impl TypedTool for ListResourcesTool {
     const IS_PARALLEL: bool = true;
 
     fn description(&self) -> Cow<'static, str> {
-        let names: Vec<&str> = self
-            .connections
-            .iter()
-            .map(|connection| &*connection.name)
-            .collect();
         format!(
             "List the resources (documents and data) that MCP servers offer, with the URI to read \
              each by with read_mcp_resource. Servers: {}.",
-            names.join(", ")
+            join_names(&self.connections)
         )
         .into()
     }
@@ -145,6 +97,27 @@ impl TypedTool for ListResourcesTool {
 
     /// Needs no permission: listing sends no arguments to the servers.
     async fn run(&self, args: ListResourcesArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.list_resources(args, cx).await
+        let connections = match &args.server {
+            Some(name) => {
+                slice::from_ref(find_connection(&self.connections, name, HAVE_RESOURCES)?)
+            }
+            None => &self.connections,
+        };
+        let mut text = String::new();
+        for connection in connections {
+            let listed = tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => {
+                    let message = "listing the resources was cancelled".to_owned();
+                    return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+                }
+                listed = render_resources(connection) => listed,
+            };
+            let listed = listed.unwrap_or_else(|why| {
+                format!("  cannot be listed: {}\n", connection.secrets.redact(&why))
+            });
+            let _ = write!(text, "{}:\n{listed}", connection.name);
+        }
+        Ok(ToolEnvelope::text(text))
     }
 }

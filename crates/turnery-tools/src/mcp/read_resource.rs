@@ -1,8 +1,12 @@
 //! `read_mcp_resource`: reads one resource of a server.
 
 use super::{
-    connection::ServerConnection, content, list_resources::select_connections, request,
-    tool::render_request, tool_names,
+    connection::{ServerConnection, find_connection},
+    content,
+    list_resources::HAVE_RESOURCES,
+    request,
+    tool::render_request,
+    tool_names,
 };
 use crate::{
     access::Access,
@@ -39,35 +43,9 @@ impl ReadResourceTool {
         Self { connections }
     }
 
-    fn find_connection(&self, args: &ReadResourceArgs) -> Result<Arc<ServerConnection>, ToolError> {
-        let mut connections = select_connections(&self.connections, Some(&args.server))?;
-        let connection = connections.pop().map(Arc::clone);
-        let gone = || ToolError::new(ToolErrorKind::NotFound, "no such MCP server".to_owned());
-        connection.ok_or_else(gone)
-    }
-
-    async fn read_resource(
-        &self,
-        args: ReadResourceArgs,
-        cx: &ToolCx,
-    ) -> Result<ToolEnvelope, ToolError> {
-        let connection = self.find_connection(&args)?;
-        let params = ReadResourceRequestParams::new(args.uri);
-        let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        match request::request_for_call(&connection, request, cx).await? {
-            ServerResult::ReadResourceResult(read) => {
-                let contents = read.contents.into_iter();
-                let contents = contents.map(content::convert_resource).collect();
-                Ok(ToolEnvelope::ok(contents))
-            }
-            _ => Err(ToolError::new(
-                ToolErrorKind::ExecutionError,
-                format!(
-                    "the MCP server {} answered with no resource",
-                    connection.name
-                ),
-            )),
-        }
+    fn find_connection(&self, args: &ReadResourceArgs) -> Result<&ServerConnection, ToolError> {
+        let found = find_connection(&self.connections, &args.server, HAVE_RESOURCES);
+        found.map(|connection| &**connection)
     }
 }
 
@@ -108,6 +86,22 @@ impl TypedTool for ReadResourceTool {
     }
 
     async fn run(&self, args: ReadResourceArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.read_resource(args, cx).await
+        let connection = self.find_connection(&args)?;
+        let params = ReadResourceRequestParams::new(args.uri);
+        let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
+        match request::request_for_call(connection, request, cx).await? {
+            ServerResult::ReadResourceResult(read) => {
+                let contents = read.contents.into_iter();
+                let contents = contents.map(content::convert_resource).collect();
+                Ok(ToolEnvelope::ok(contents))
+            }
+            _ => Err(ToolError::new(
+                ToolErrorKind::ExecutionError,
+                format!(
+                    "the MCP server {} answered with no resource",
+                    connection.name
+                ),
+            )),
+        }
     }
 }

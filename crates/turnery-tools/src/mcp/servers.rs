@@ -259,9 +259,7 @@ impl McpServers {
             let Some(offer) = seen.capabilities else {
                 continue;
             };
-            let mut taken = HashSet::new();
-            for it in &offer.tools {
-                let name = tool_names::tool_name(&connection.slug, &it.name, &mut taken);
+            for (it, name) in offer.tools.iter().zip(connection.tool_names(&offer)) {
                 tools.push(Arc::new(McpTool::new(name, it, Arc::clone(connection))));
             }
             if offer.has_resources {
@@ -330,11 +328,8 @@ impl McpServers {
         let mut room = capabilities::MAX_LISTED;
         let of = |(connection, seen): (&Arc<ServerConnection>, ServerState)| {
             let offer = seen.capabilities.unwrap_or_default();
-            let mut taken = HashSet::new();
-            let tools = offer.tools.iter().take(room);
-            let tools: Vec<String> = tools
-                .map(|it| tool_names::tool_name(&connection.slug, &it.name, &mut taken))
-                .collect();
+            let mut tools = connection.tool_names(&offer);
+            tools.truncate(room);
             room -= tools.len();
             McpServerStatus {
                 name: connection.name.to_string(),

@@ -1,11 +1,11 @@
 //! `wait_for_mcp_server`: waits for a server that is still starting. Offered as long as there is one, so that
 //! no prompt has to wait for servers that it does not use.
 
-use super::{connection::ServerConnection, tool_names};
+use super::connection::{ServerConnection, find_connection, join_names};
 use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,54 +25,6 @@ impl WaitForServerTool {
     pub(super) fn new(connections: Vec<Arc<ServerConnection>>) -> Self {
         Self { connections }
     }
-
-    async fn wait_for_server(&self, server: &str, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let mut connections = self.connections.iter();
-        let connection =
-            connections.find(|connection| &*connection.name == server || connection.slug == server);
-        let connection = connection.ok_or_else(|| {
-            let message = format!(
-                "no MCP server {server:?} is starting; these are: {}",
-                join_names(&self.connections)
-            );
-            ToolError::new(ToolErrorKind::NotFound, message)
-        })?;
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "waiting for the server was cancelled".to_owned();
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            () = connection.wait_until_settled() => {}
-        }
-        let seen = connection.state();
-        if let Some(why) = seen.error {
-            let message = format!("the MCP server {} does not work: {why}", connection.name);
-            return Err(ToolError::new(ToolErrorKind::ExecutionError, message));
-        }
-        let offer = seen.capabilities.unwrap_or_default();
-        let mut taken = HashSet::new();
-        let tools = offer.tools.iter();
-        let tools: Vec<String> = tools
-            .map(|tool| tool_names::tool_name(&connection.slug, &tool.name, &mut taken))
-            .collect();
-        Ok(ToolEnvelope::text(match tools.is_empty() {
-            true => format!("{} has started. It has no tools.", connection.name),
-            false => format!(
-                "{} has started. Its tools: {}",
-                connection.name,
-                tools.join(", ")
-            ),
-        }))
-    }
-}
-
-fn join_names(connections: &[Arc<ServerConnection>]) -> String {
-    let names: Vec<&str> = connections
-        .iter()
-        .map(|connection| &*connection.name)
-        .collect();
-    names.join(", ")
 }
 
 impl TypedTool for WaitForServerTool {
@@ -90,11 +42,10 @@ impl TypedTool for WaitForServerTool {
     }
 
     fn describe(&self, args: &WaitForServerArgs, _workspace: &Workspace) -> CallDetail {
-        let connection = self.connections.iter().find(|it| *it.name == *args.server);
         CallDetail {
-            title: match connection {
-                Some(connection) => format!("Wait for the MCP server {}", connection.name),
-                None => "Wait for an MCP server".to_owned(),
+            title: match find_connection(&self.connections, &args.server, "") {
+                Ok(connection) => format!("Wait for the MCP server {}", connection.name),
+                Err(_) => "Wait for an MCP server".to_owned(),
             },
             kind: Self::KIND,
             ..CallDetail::default()
@@ -102,6 +53,29 @@ impl TypedTool for WaitForServerTool {
     }
 
     async fn run(&self, args: WaitForServerArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.wait_for_server(&args.server, cx).await
+        let state = "is starting; these are";
+        let connection = find_connection(&self.connections, &args.server, state)?;
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let message = "waiting for the server was cancelled".to_owned();
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            }
+            () = connection.wait_until_settled() => {}
+        }
+        let seen = connection.state();
+        if let Some(why) = seen.error {
+            let message = format!("the MCP server {} does not work: {why}", connection.name);
+            return Err(ToolError::new(ToolErrorKind::ExecutionError, message));
+        }
+        let tools = connection.tool_names(&seen.capabilities.unwrap_or_default());
+        Ok(ToolEnvelope::text(match tools.is_empty() {
+            true => format!("{} has started. It has no tools.", connection.name),
+            false => format!(
+                "{} has started. Its tools: {}",
+                connection.name,
+                tools.join(", ")
+            ),
+        }))
     }
 }

@@ -229,38 +229,37 @@ impl Rule {
 
     /// Returns true if the rule allows access to the file.
     pub(crate) fn allows_file(&self, path: &Path, cwd: &Path) -> bool {
-        match &self.pattern {
-            None => true,
-            Some(RulePattern::Command { .. }) => false,
-            Some(RulePattern::Files {
-                globs,
-                is_relative: true,
-            }) => path
-                .strip_prefix(cwd)
-                .is_ok_and(|path| globs.iter().any(|glob| glob.is_match(path))),
-            Some(RulePattern::Files {
-                globs,
-                is_relative: false,
-            }) => globs.iter().any(|glob| glob.is_match(path)),
-        }
+        self.matches_file(path, &[cwd], |globs, path| {
+            globs.iter().any(|glob| glob.is_match(path))
+        })
     }
 
     /// Returns true if the rule denies access to the file or to a folder above it, from any root.
     pub(crate) fn denies_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
+        self.matches_file(path, roots, matches_path_or_ancestor)
+    }
+
+    /// Compares the path, or its part below any of `bases`, with the pattern.
+    fn matches_file<B: AsRef<Path>>(
+        &self,
+        path: &Path,
+        bases: &[B],
+        matches: fn(&[GlobMatcher], &Path) -> bool,
+    ) -> bool {
         match &self.pattern {
             None => true,
             Some(RulePattern::Command { .. }) => false,
             Some(RulePattern::Files {
                 globs,
                 is_relative: true,
-            }) => roots
+            }) => bases
                 .iter()
-                .filter_map(|root| path.strip_prefix(root).ok())
-                .any(|path| matches_path_or_ancestor(globs, path)),
+                .filter_map(|base| path.strip_prefix(base).ok())
+                .any(|path| matches(globs, path)),
             Some(RulePattern::Files {
                 globs,
                 is_relative: false,
-            }) => matches_path_or_ancestor(globs, path),
+            }) => matches(globs, path),
         }
     }
 

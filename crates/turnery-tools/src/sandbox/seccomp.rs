@@ -203,53 +203,46 @@ fn build_rules(
     let argument = |index, operator, value: u64| {
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
     };
+    let refuse = |index, operator, value| SeccompRule::new(vec![argument(index, operator, value)?]);
     // A local socket would reach daemons that act for any caller, such as Docker's, systemd's and the ssh
     // agent; landlock does not control their paths.
-    let families: &[libc::c_int] = match confinement.network {
-        true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        false => &[],
-    };
-    let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
-    let routes = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
-    let mut other_families = Vec::new();
-    for family in families {
-        other_families.push(argument(
-            0,
-            SeccompCmpOp::Ne,
-            u64::from(family.unsigned_abs()),
-        )?);
-    }
-    let sockets = match other_families.is_empty() {
-        true => Vec::new(),
-        false => vec![
-            SeccompRule::new(other_families)?,
-            // Addresses and routes, which the C library looks up. Other protocols reach the rest of the
-            // kernel.
-            SeccompRule::new(vec![
-                argument(0, SeccompCmpOp::Eq, netlink)?,
-                argument(2, SeccompCmpOp::Ne, routes)?,
-            ])?,
-        ],
+    let sockets = match confinement.network {
+        false => Vec::new(),
+        true => {
+            let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
+            let routes = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
+            let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+            let is_other = |family: libc::c_int| {
+                argument(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
+            };
+            let other_families = families
+                .map(is_other)
+                .into_iter()
+                .collect::<Result<_, _>>()?;
+            vec![
+                SeccompRule::new(other_families)?,
+                // Addresses and routes, which the C library looks up. Other protocols reach the rest of the
+                // kernel.
+                SeccompRule::new(vec![
+                    argument(0, SeccompCmpOp::Eq, netlink)?,
+                    argument(2, SeccompCmpOp::Ne, routes)?,
+                ])?,
+            ]
+        }
     };
     rules.insert(libc::SYS_socket, sockets);
     // Ends of a stream pair reach only each other, but datagrams of a pair may be sent to any path.
     let local = u64::from(libc::AF_UNIX.unsigned_abs());
-    let mut pairs = vec![SeccompRule::new(vec![argument(
-        0,
-        SeccompCmpOp::Ne,
-        local,
-    )?])?];
+    let mut pairs = vec![refuse(0, SeccompCmpOp::Ne, local)?];
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
         let is_kind = SeccompCmpOp::MaskedEq(SOCKET_KIND_MASK);
-        let condition = argument(1, is_kind, u64::from(kind.unsigned_abs()))?;
-        pairs.push(SeccompRule::new(vec![condition])?);
+        pairs.push(refuse(1, is_kind, u64::from(kind.unsigned_abs()))?);
     }
     rules.insert(libc::SYS_socketpair, pairs);
     let mut clones = Vec::new();
     for flag in NAMESPACE_FLAGS {
         let flag = u64::from(flag.unsigned_abs());
-        let condition = argument(0, SeccompCmpOp::MaskedEq(flag), flag)?;
-        clones.push(SeccompRule::new(vec![condition])?);
+        clones.push(refuse(0, SeccompCmpOp::MaskedEq(flag), flag)?);
     }
     rules.insert(libc::SYS_clone, clones);
     let mut requests = Vec::new();
@@ -258,26 +251,20 @@ fn build_rules(
         false => &FILE_ATTRIBUTE_REQUESTS,
     };
     for &request in TERMINAL_INPUT_REQUESTS.iter().chain(changing) {
-        let condition = argument(1, SeccompCmpOp::Eq, u64::from(request))?;
-        requests.push(SeccompRule::new(vec![condition])?);
+        requests.push(refuse(1, SeccompCmpOp::Eq, u64::from(request))?);
     }
     for request in SUBVOLUME_REQUESTS {
         let is_request = SeccompCmpOp::MaskedEq(REQUEST_LOWER_HALF);
-        let condition = argument(1, is_request, u64::from(request))?;
-        requests.push(SeccompRule::new(vec![condition])?);
+        requests.push(refuse(1, is_request, u64::from(request))?);
     }
     rules.insert(libc::SYS_ioctl, requests);
-    let other_process = argument(0, SeccompCmpOp::Ne, 0)?;
     for &call in PROCESS_CALLS {
-        let refused = SeccompRule::new(vec![other_process.clone()])?;
-        rules.insert(call, vec![refused]);
+        rules.insert(call, vec![refuse(0, SeccompCmpOp::Ne, 0)?]);
     }
     for (call, process) in PRIORITY_CALLS {
-        let not_process = argument(0, SeccompCmpOp::Ne, process)?;
-        let other_process = argument(1, SeccompCmpOp::Ne, 0)?;
-        let refused =
-            [not_process, other_process].map(|condition| SeccompRule::new(vec![condition]));
-        rules.insert(call, refused.into_iter().collect::<Result<_, _>>()?);
+        let not_process = refuse(0, SeccompCmpOp::Ne, process)?;
+        let other_process = refuse(1, SeccompCmpOp::Ne, 0)?;
+        rules.insert(call, vec![not_process, other_process]);
     }
     Ok(rules)
 }

@@ -1,12 +1,11 @@
 //! `edit_file`: replaces a piece of text in a file and nothing else in it.
 
+use super::planned_change::{PlannedChange, describe_file_call};
 use crate::{
-    access::Access,
     call_errors::{execution_error, validation_error},
-    change_preview,
     line_endings::NormalisedText,
     suggestions::no_such_file,
-    text::{first_changed_line, render_diff},
+    text::render_diff,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
     walk::run_blocking,
@@ -14,8 +13,8 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{borrow::Cow, path::PathBuf};
-use turnery_engine::{Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError};
+use std::borrow::Cow;
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError};
 
 mod indent;
 mod matching;
@@ -52,85 +51,55 @@ impl TypedTool for EditFile {
     }
 
     fn describe(&self, args: &EditFileArgs, workspace: &Workspace) -> CallDetail {
-        call_detail(workspace.absolute(&args.path), workspace)
+        describe_file_call("Edit", Self::KIND, &workspace.absolute(&args.path), workspace)
     }
 
     async fn prepare(&self, args: EditFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let edit = PlannedEdit::plan(&args, cx).await?;
-        cx.workspace
-            .approved_states()
-            .remember(&cx.call_id, edit.target());
-        let mut detail = call_detail(edit.path.clone(), &cx.workspace);
-        detail.locations = vec![edit.location()];
-        detail.artifacts = vec![edit.artifact()];
-        Ok(PreparedCall {
-            access: Access::Edit(cx.workspace.path_aliases(edit.path, &args.path)),
-            detail,
-        })
+        let (change, _) = plan(&args, cx).await?;
+        let target = target(&change);
+        Ok(change.into_prepared_call("Edit", target, &args.path, cx))
     }
 
     /// Edits the current text of the file, which may differ from what was shown, so `old_text` is searched for
     /// again.
     async fn run(&self, args: EditFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let workspace = &cx.workspace;
-        let edit = PlannedEdit::plan(&args, cx).await?;
+        let (change, replacement_count) = plan(&args, cx).await?;
         if !workspace
             .approved_states()
-            .check_unchanged(&cx.call_id, edit.target())
+            .check_unchanged(&cx.call_id, target(&change))
         {
             return Err(execution_error(format!(
                 "{} leads to another file than when this was shown for permission, so nothing was changed",
                 args.path
             )));
         }
-        let (edit, changes) = run_blocking(&cx.cancel, move |_| {
-            let changes = render_diff(&edit.old, &edit.new);
-            Ok((edit, changes))
+        let (change, diff) = run_blocking(&cx.cancel, move |_| {
+            let diff = render_diff(change.old.as_deref().unwrap_or_default(), &change.new);
+            Ok((change, diff))
         })
         .await?;
         cx.check_not_cancelled()?;
-        workspace.files().write(&edit.path, &edit.new).await?;
-        let places = match edit.replacement_count {
+        workspace.files().write(&change.path, &change.new).await?;
+        let places = match replacement_count {
             1 => String::new(),
             places => format!(" in {places} places"),
         };
-        let told = format!(
-            "Edited {}{places}:\n{changes}",
-            workspace.display(&edit.path),
-        );
-        Ok(ToolEnvelope {
-            locations: vec![edit.location()],
-            artifacts: vec![edit.artifact()],
-            ..ToolEnvelope::ok(vec![Content::text(told)])
-        })
+        let path = workspace.display(&change.path);
+        Ok(change.result(format!("Edited {path}{places}:\n{diff}")))
     }
 }
 
-fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
-    CallDetail {
-        title: format!("Edit {}", workspace.display(&path)),
-        kind: CallKind::Edit,
-        locations: vec![Location { path, line: None }],
-        artifacts: Vec::new(),
-    }
+/// Returns the state compared between permission and run: the path alone, since the text may change meanwhile.
+fn target(change: &PlannedChange<'_>) -> FileState {
+    FileState::new(&change.path, None)
 }
 
-/// A change to one file.
-struct PlannedEdit {
-    path: PathBuf,
-    old: String,
-    new: String,
-    replacement_count: usize,
-}
-
-impl PlannedEdit {
-    /// Returns the state compared between permission and run: the path alone, since the text may change
-    /// meanwhile.
-    fn target(&self) -> FileState {
-        FileState::new(&self.path, None)
-    }
-
-    async fn plan(args: &EditFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
+/// Returns the change and the number of places that it replaces.
+async fn plan(
+    args: &EditFileArgs,
+    cx: &ToolCx,
+) -> Result<(PlannedChange<'static>, usize), ToolError> {
         if args.old_text.is_empty() {
             return Err(validation_error(
                 "old_text is empty: give the text to replace, or use write_file for a new file",
@@ -152,7 +121,7 @@ impl PlannedEdit {
         };
         let args = args.clone();
         let in_file = shown.clone();
-        let (old, (new, places)) = run_blocking(&cx.cancel, move |_| {
+        let (old, (new, replacement_count)) = run_blocking(&cx.cancel, move |_| {
             let edited = apply_edit(&old, &args, &in_file)?;
             Ok((old, edited))
         })
@@ -160,24 +129,12 @@ impl PlannedEdit {
         if new == old {
             return Err(execution_error(format!("{shown} would not change")));
         }
-        Ok(Self {
-            path,
-            old,
-            new,
-            replacement_count: places,
-        })
-    }
-
-    fn location(&self) -> Location {
-        Location {
-            path: self.path.clone(),
-            line: Some(first_changed_line(&self.old, &self.new)),
-        }
-    }
-
-    fn artifact(&self) -> Artifact {
-        change_preview::render_change(&self.path, Some(&self.old), &self.new)
-    }
+    let change = PlannedChange {
+        path,
+        old: Some(old),
+        new: new.into(),
+    };
+    Ok((change, replacement_count))
 }
 
 /// Returns the edited text and the number of places that changed.

@@ -1,5 +1,6 @@
 //! `list_dir`: shows a folder as an indented tree.
 
+use super::planned_change::describe_file_call;
 use crate::{
     access::Access,
     call_errors::{cancelled, execution_error},
@@ -16,10 +17,10 @@ use std::{
     borrow::Cow,
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError};
 
 const DEFAULT_DEPTH: u32 = 2;
 const MAX_ENTRIES: usize = 500;
@@ -48,13 +49,13 @@ impl TypedTool for ListDir {
     }
 
     fn describe(&self, args: &ListDirArgs, workspace: &Workspace) -> CallDetail {
-        call_detail(workspace.absolute(requested_path(args)), workspace)
+        describe(&workspace.absolute(requested_path(args)), workspace)
     }
 
     async fn prepare(&self, args: ListDirArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let path = cx.workspace.resolve(requested_path(&args))?;
         Ok(PreparedCall {
-            detail: call_detail(path.clone(), &cx.workspace),
+            detail: describe(&path, &cx.workspace),
             access: Access::Read(cx.workspace.path_aliases(path, requested_path(&args))),
         })
     }
@@ -83,13 +84,8 @@ fn requested_path(args: &ListDirArgs) -> &str {
     args.path.as_deref().unwrap_or(".")
 }
 
-fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
-    CallDetail {
-        title: format!("List {}", workspace.display(&path)),
-        kind: CallKind::Read,
-        locations: vec![Location { path, line: None }],
-        artifacts: Vec::new(),
-    }
+fn describe(path: &Path, workspace: &Workspace) -> CallDetail {
+    describe_file_call("List", CallKind::Read, path, workspace)
 }
 
 fn render_tree(

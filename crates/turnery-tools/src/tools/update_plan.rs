@@ -50,8 +50,6 @@ impl TypedTool for UpdatePlan {
     type Args = UpdatePlanArgs;
     const NAME: &'static str = "update_plan";
     const KIND: CallKind = CallKind::Think;
-    /// The plan has its own event (PLAN-2).
-    const IS_SHOWN: bool = false;
 
     fn description(&self) -> Cow<'static, str> {
         "Show the user your plan for work of several steps. Give all entries each time; \

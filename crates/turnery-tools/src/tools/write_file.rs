@@ -1,19 +1,17 @@
 //! `write_file`: creates or replaces a whole file.
 
+use super::planned_change::{PlannedChange, describe_file_call};
 use crate::{
-    access::Access,
     call_errors::execution_error,
-    change_preview,
     line_endings::NormalisedText,
-    text::first_changed_line,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
     workspace::{FileError, FileState, Workspace},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{borrow::Cow, path::PathBuf};
-use turnery_engine::{Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError};
+use std::borrow::Cow;
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,30 +36,22 @@ impl TypedTool for WriteFile {
     }
 
     fn describe(&self, args: &WriteFileArgs, workspace: &Workspace) -> CallDetail {
-        call_detail(workspace.absolute(&args.path), workspace)
+        describe_file_call("Write", Self::KIND, &workspace.absolute(&args.path), workspace)
     }
 
     async fn prepare(&self, args: WriteFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let change = FileChange::plan(&args, cx).await?;
-        cx.workspace
-            .approved_states()
-            .remember(&cx.call_id, change.file_state());
-        let mut detail = call_detail(change.path.clone(), &cx.workspace);
-        detail.locations = vec![change.location()];
-        detail.artifacts = vec![change.artifact()];
-        Ok(PreparedCall {
-            access: Access::Edit(cx.workspace.path_aliases(change.path, &args.path)),
-            detail,
-        })
+        let change = plan(&args, cx).await?;
+        let state = file_state(&change);
+        Ok(change.into_prepared_call("Write", state, &args.path, cx))
     }
 
     async fn run(&self, args: WriteFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let change = FileChange::plan(&args, cx).await?;
+        let change = plan(&args, cx).await?;
         let shown = cx.workspace.display(&change.path);
         if !cx
             .workspace
             .approved_states()
-            .check_unchanged(&cx.call_id, change.file_state())
+            .check_unchanged(&cx.call_id, file_state(&change))
         {
             return Err(execution_error(format!(
                 "{shown} has changed since this was shown for permission, so it was not replaced: \
@@ -80,34 +70,12 @@ impl TypedTool for WriteFile {
                 .write(&change.path, &change.new)
                 .await?;
         }
-        let told = format!("{done} {shown}: {} lines", change.new.lines().count());
-        Ok(ToolEnvelope {
-            locations: vec![change.location()],
-            artifacts: vec![change.artifact()],
-            ..ToolEnvelope::ok(vec![Content::text(told)])
-        })
+        let lines = change.new.lines().count();
+        Ok(change.result(format!("{done} {shown}: {lines} lines")))
     }
 }
 
-fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
-    CallDetail {
-        title: format!("Write {}", workspace.display(&path)),
-        kind: CallKind::Edit,
-        locations: vec![Location { path, line: None }],
-        artifacts: Vec::new(),
-    }
-}
-
-/// A planned change to a file.
-struct FileChange<'a> {
-    path: PathBuf,
-    old: Option<String>,
-    /// Borrowed from the arguments, unless line endings change.
-    new: Cow<'a, str>,
-}
-
-impl<'a> FileChange<'a> {
-    async fn plan(args: &'a WriteFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
+async fn plan<'a>(args: &'a WriteFileArgs, cx: &ToolCx) -> Result<PlannedChange<'a>, ToolError> {
         let workspace = &cx.workspace;
         let path = cx.resolve(&args.path)?;
         let old = match workspace.files().read(&path).await {
@@ -128,24 +96,9 @@ impl<'a> FileChange<'a> {
             }
             Some(_) | None => Cow::Borrowed(&*args.content),
         };
-        Ok(Self { path, old, new })
-    }
+    Ok(PlannedChange { path, old, new })
+}
 
-    fn file_state(&self) -> FileState {
-        FileState::new(&self.path, self.old.as_deref())
-    }
-
-    fn location(&self) -> Location {
-        Location {
-            path: self.path.clone(),
-            line: self
-                .old
-                .as_ref()
-                .map(|old| first_changed_line(old, &self.new)),
-        }
-    }
-
-    fn artifact(&self) -> Artifact {
-        change_preview::render_change(&self.path, self.old.as_deref(), &self.new)
-    }
+fn file_state(change: &PlannedChange<'_>) -> FileState {
+    FileState::new(&change.path, change.old.as_deref())
 }

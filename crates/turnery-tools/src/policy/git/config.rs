@@ -238,13 +238,12 @@ impl<'a> ConfigSection<'a> {
         }
         // Values that are evaluated here are understood only without quotes and comments.
         let plain = value.filter(|value| !value.contains(['"', '#', ';']));
+        let accept_if = |is_plain: fn(&str) -> bool| plain.is_some_and(is_plain).then_some(());
         config.has_submodules |= name == "submodule";
         match (name, self.subsection, key) {
-            ("core", None, "bare") => plain.filter(|value| *value == "false").map(|_| ()),
+            ("core", None, "bare") => accept_if(|value| value == "false"),
             // `true` selects git's own monitor; any other value is a program.
-            ("core", None, "fsmonitor") => plain
-                .filter(|value| matches!(*value, "true" | "false"))
-                .map(|_| ()),
+            ("core", None, "fsmonitor") => accept_if(|value| matches!(value, "true" | "false")),
             ("core", None, "repositoryformatversion") => {
                 let version = match plain? {
                     "0" => 0,
@@ -259,11 +258,9 @@ impl<'a> ConfigSection<'a> {
                     .then_some(())
             }
             // Without this protection a pull may write into `.git` under an equivalent name.
-            ("core", None, "protecthfs" | "protectntfs") => {
-                plain.filter(|value| *value == "true").map(|_| ())
-            }
+            ("core", None, "protecthfs" | "protectntfs") => accept_if(|value| value == "true"),
             // Another format would let the repository choose the key file.
-            ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
+            ("gpg", None, "format") => accept_if(|value| value == "openpgp"),
             // If the user's own format is `ssh`, a path here would choose the key file.
             ("user", None, "signingkey") => {
                 let key = plain.filter(|value| is_signing_key_id(value))?;
@@ -271,9 +268,9 @@ impl<'a> ConfigSection<'a> {
                 Some(())
             }
             // Git asks gpg whether a signature is valid.
-            ("branch" | "tag", None, "sort") => plain
-                .filter(|value| !value.to_lowercase().contains("signature"))
-                .map(|_| ()),
+            ("branch" | "tag", None, "sort") => {
+                accept_if(|value| !value.to_lowercase().contains("signature"))
+            }
             ("core", None, "hookspath") => {
                 config.has_hooks_path = true;
                 Some(())
@@ -303,16 +300,16 @@ impl<'a> ConfigSection<'a> {
                     .is_some_and(|url| url.starts_with(['/', '.']) || url.starts_with("file:")) =>
             {
                 config.has_local_remotes = true;
-                plain.filter(|value| is_plain_url(value)).map(|_| ())
+                accept_if(is_plain_url)
             }
             ("remote", Some(name), "url") => {
                 if is_remote_name(name) {
                     config.remotes.insert(name.to_owned());
                 }
-                plain.filter(|value| is_plain_url(value)).map(|_| ())
+                accept_if(is_plain_url)
             }
             ("remote", Some(_), "pushurl") | ("submodule", Some(_), "url") => {
-                plain.filter(|value| is_plain_url(value)).map(|_| ())
+                accept_if(is_plain_url)
             }
             ("branch", Some(_), "remote" | "pushremote") => {
                 let name = plain.filter(|value| is_remote_name(value))?;
