@@ -94,7 +94,7 @@ pub(crate) fn runs_no_configured_program(
     let Some(folders) = working_folders(command, bases) else {
         return false;
     };
-    if run.runs_hooks() && works_in_other_folder(command) {
+    if run.runs_hooks() && (works_in_other_folder(command) || runs_git_elsewhere(command)) {
         return false;
     }
     let mut check = RepositoryCheck {
@@ -139,6 +139,28 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
         || has("init") && words.any(is_folder)
+}
+
+/// Returns true for commands that run git in a repository that is named elsewhere than in their words, or that
+/// serve one to others.
+fn runs_git_elsewhere(command: &SimpleCommand) -> bool {
+    let program = program_name::base_name(&command.name);
+    let subcommand = match program.strip_prefix("git-") {
+        Some(subcommand) => Some(subcommand),
+        None => command.args.first().and_then(|arg| arg.known_text()),
+    };
+    subcommand.is_none_or(|subcommand| {
+        matches!(
+            subcommand,
+            "daemon"
+                | "for-each-repo"
+                | "http-backend"
+                | "receive-pack"
+                | "shell"
+                | "upload-archive"
+                | "upload-pack"
+        )
+    })
 }
 
 /// Change by a git command that affects later git commands of the same line.
@@ -260,7 +282,7 @@ impl RepositoryCheck<'_> {
                 return false;
             }
         }
-        true
+        !self.remote_access.names_local_path(folder)
     }
 
     /// Returns true if the repository of `work_tree/.git` is plain. `allowed_git_dirs` are folders besides

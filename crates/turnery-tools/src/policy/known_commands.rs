@@ -215,7 +215,7 @@ fn is_collected_by_pytest(file: &str, bases: &[PathBuf]) -> bool {
     let is_skipped = |folder: &str| {
         matches!(
             folder,
-            "CVS" | "_darcs" | "build" | "dist" | "node_modules" | "venv"
+            "CVS" | "__pycache__" | "_darcs" | "build" | "dist" | "node_modules" | "venv"
         ) || folder.starts_with('.') && folder != "."
             || folder.ends_with(".egg")
     };

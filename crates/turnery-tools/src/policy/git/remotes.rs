@@ -67,9 +67,22 @@ impl RemoteAccess {
         match words.next() {
             Some(word) if command.name == "git" && LOCAL_SUBCOMMANDS.contains(&word) => Self::None,
             _ => {
-                let operands = words.filter(|word| !word.starts_with('-'));
-                Self::Fetches(operands.map(str::to_owned).collect())
+                // `git archive` takes the repository as the value of an option.
+                let operand = |word: &str| match word.strip_prefix('-') {
+                    Some(option) => Some(option.split_once('=')?.1.to_owned()),
+                    None => Some(word.to_owned()),
+                };
+                Self::Fetches(words.filter_map(operand).collect())
             }
+        }
+    }
+
+    /// Returns true if the command, which runs in `folder` outside a repository, may contact one that it names by its
+    /// path.
+    pub(super) fn names_local_path(&self, folder: &Path) -> bool {
+        match self {
+            Self::None | Self::Pushes(_) => false,
+            Self::Fetches(names) => names.iter().any(|name| may_be_local_path(name, folder)),
         }
     }
 
@@ -82,11 +95,7 @@ impl RemoteAccess {
         configs: &[&PlainConfig; 2],
     ) -> bool {
         let is_remote = |name: &str| configs[0].remotes.contains(name);
-        let is_folder = |name: &str| {
-            let is_path = name.starts_with(['/', '.', '~']) || name.starts_with("file:");
-            let exists = |name: &str| entry_kind(&work_tree.join(name)) != EntryKind::Absent;
-            !is_remote(name) && (is_path || exists(name) || exists(&format!("{name}.git")))
-        };
+        let is_folder = |name: &str| !is_remote(name) && may_be_local_path(name, work_tree);
         let is_known = match self {
             Self::None => return true,
             Self::Fetches(names) if names.is_empty() => !is_folder("origin"),
@@ -103,6 +112,15 @@ impl RemoteAccess {
             && of_branches.all(|name| name == "." || is_remote(name))
             && !configs.iter().any(|config| config.has_local_remotes)
     }
+}
+
+/// Returns true if git may take the name, which is no remote's, for a path of this machine, from `base`.
+fn may_be_local_path(name: &str, base: &Path) -> bool {
+    let exists = |name: &str| entry_kind(&base.join(name)) != EntryKind::Absent;
+    name.starts_with(['/', '.', '~'])
+        || name.starts_with("file:")
+        || exists(name)
+        || exists(&format!("{name}.git"))
 }
 
 /// Target of a push.
@@ -184,5 +202,61 @@ pub(super) fn may_fetch_submodules(command: &SimpleCommand) -> bool {
             .iter()
             .filter(|word| word.is_none_or(|word| word.starts_with('-')))
             .eq([&Some("--no-recurse-submodules")]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Access, Workspace,
+        policy::{Judgement, Mode, Policy},
+    };
+    use std::fs;
+
+    /// Git would run what such a repository names.
+    #[test]
+    fn repository_named_in_line_is_asked_about_outside_repositories() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("bare.git/objects")).unwrap();
+        let workspace = Workspace::local(root.clone()).unwrap();
+        let rules = [
+            "shell(git:*)",
+            "shell(git-upload-archive:*)",
+            "shell(echo:*)",
+        ];
+        let rules = rules.map(|rule| rule.parse().unwrap()).to_vec();
+        let policy = Policy::new(Mode::Ask, rules, Vec::new());
+        let is_allowed = |line: &str| {
+            let access = Access::Run {
+                command: line.to_owned(),
+                cwd: root.clone(),
+            };
+            policy.judge("shell", &access, &workspace) == Judgement::Allow
+        };
+        for line in [
+            "git clone ../other copy",
+            "git clone /other copy",
+            "git clone file:///other copy",
+            "git ls-remote bare",
+            "git fetch bare.git",
+            "git archive --remote=bare.git --format=foo HEAD",
+            "git archive --remote bare.git --format=foo HEAD",
+            "git for-each-repo --config=init.defaultBranch archive HEAD",
+            "echo x | git shell -c \"git-upload-archive 'x'\"",
+            "echo x | git upload-archive x",
+            "echo x | git-upload-archive x",
+            "git receive-pack x",
+            "git daemon --base-path=x",
+        ] {
+            assert!(!is_allowed(line), "{line}");
+        }
+        for line in [
+            "git clone https://example.org/x.git",
+            "git ls-remote https://example.org/x.git",
+            "git init",
+        ] {
+            assert!(is_allowed(line), "{line}");
+        }
     }
 }

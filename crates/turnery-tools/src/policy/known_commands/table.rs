@@ -147,7 +147,8 @@ pub(super) const KNOWN_COMMANDS: &[KnownCommand] = &[
     ),
     KnownCommand {
         words: &["git", "add"],
-        flags: &["--all", "--update", "--verbose", "-A", "-u", "-v"],
+        flags: &["--all", "--verbose", "-A", "-v"],
+        restraints: &["--update", "-u"],
         operands: KnownOperands::Files,
         ..EMPTY
     },

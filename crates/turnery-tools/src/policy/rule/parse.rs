@@ -63,7 +63,18 @@ fn parse_command_pattern(inside: &str) -> Result<RulePattern, String> {
         );
     };
     let clear = !line.is_uncertain && line.output_files.is_empty() && line.input_files.is_empty();
-    match command.literal_words().filter(|_| clear) {
+    let words = command.literal_words().filter(|_| clear);
+    // A function, a loop or `coproc` holds more than the words of its command.
+    let without_quotes = |text: &str| text.replace(['\'', '"', '\\', ' ', '\t'], "");
+    if words
+        .as_ref()
+        .is_some_and(|words| without_quotes(&words.concat()) != without_quotes(plain))
+    {
+        return Err(
+            "it must be a command and nothing else: write it like shell(cargo test:*)".to_owned(),
+        );
+    }
+    match words {
         Some(words) if more == ExtraArgs::Known && known_commands::find_known_command(&words).is_none() => Err(format!(
             "no options are known of {plain}, so `:+` cannot be used: write shell({plain}) for exactly this, or shell({plain}:*) for any further arguments"
         )),
@@ -175,13 +186,24 @@ mod tests {
             "rm:*:*",
             "git push::*",
             "rm:x",
+            "f() { make; }",
+            "make 2>1",
+            "make;",
+            "! make",
+            "(make)",
         ] {
             assert!(
                 format!("shell({command})").parse::<Rule>().is_err(),
                 "{command}"
             );
         }
-        for command in ["scp a host:", "./test:unit:*", "npm run test:unit:*", "rm"] {
+        for command in [
+            "scp a host:",
+            "./test:unit:*",
+            "npm run test:unit:*",
+            "rm",
+            "git commit -m 'a; \"b\" c'",
+        ] {
             assert!(
                 format!("shell({command})").parse::<Rule>().is_ok(),
                 "{command}"
