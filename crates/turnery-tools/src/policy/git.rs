@@ -20,6 +20,8 @@ mod content_disclosure;
 #[cfg(test)]
 mod content_disclosure_tests;
 #[cfg(test)]
+mod covered_command_tests;
+#[cfg(test)]
 mod pointer_tests;
 mod remotes;
 #[cfg(test)]
@@ -55,6 +57,21 @@ const GIT_DIR_FOLDERS: &[&str] = &[
 ];
 /// Maximum number of repositories that one command may involve, including submodules.
 const MAX_REPOSITORIES: usize = 64;
+
+/// Long options of `git commit` whose value may be the next word.
+const VALUED_COMMIT_OPTIONS: &[&str] = &[
+    "author",
+    "cleanup",
+    "date",
+    "file",
+    "fixup",
+    "message",
+    "reedit-message",
+    "reuse-message",
+    "squash",
+    "template",
+    "trailer",
+];
 
 /// Conditions under which a checked git command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +111,21 @@ pub(crate) fn runs_no_configured_program(
     let Some(folders) = working_folders(command, bases) else {
         return false;
     };
-    if run.runs_hooks() && (works_in_other_folder(command) || runs_git_elsewhere(command)) {
+    let goes_elsewhere = || {
+        works_in_other_folder(command)
+            || runs_git_elsewhere(command)
+            || shows_submodules(command)
+            || commits_named_files(command)
+    };
+    if run.runs_hooks() && goes_elsewhere() {
         return false;
     }
     let mut check = RepositoryCheck {
         roots: workspace.roots(),
         run,
-        is_blame: has_word(command, "blame"),
+        is_blame: ["annotate", "blame", "pickaxe"]
+            .into_iter()
+            .any(|word| has_word(command, word)),
         may_enter_new_submodules: classify_change(command) != GitChange::Nothing,
         fetches_submodules: run.runs_hooks() && may_fetch_submodules(command),
         remote_access: match run.runs_hooks() {
@@ -163,6 +188,50 @@ fn runs_git_elsewhere(command: &SimpleCommand) -> bool {
     })
 }
 
+/// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
+fn shows_submodules(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    words.any(|word| word.starts_with("--subm") && word != "--submodule=short")
+}
+
+/// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the
+/// way to them and outside the work tree.
+fn commits_named_files(command: &SimpleCommand) -> bool {
+    let Some(args) = command.args.split_first().and_then(|(first, args)| {
+        let is_commit = first.known_text() == Some("commit") && command.name == "git";
+        is_commit.then_some(args)
+    }) else {
+        return command.name == "git-commit";
+    };
+    let mut args = args.iter().map(|arg| arg.known_text());
+    while let Some(arg) = args.next() {
+        let Some(option) = arg.and_then(|arg| arg.strip_prefix('-')) else {
+            return true;
+        };
+        match option.strip_prefix('-') {
+            Some("") => return args.next().is_some(),
+            Some(long) if ["inc", "on", "path"].iter().any(|it| long.starts_with(it)) => {
+                return true;
+            }
+            Some(long) if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
+            Some(_) => {}
+            None => {
+                let valued = option.find(['C', 'F', 'c', 'm', 't', 'S', 'u']);
+                let flags = option.get(..valued.unwrap_or(option.len()));
+                if flags.is_none_or(|flags| flags.contains(['i', 'o'])) {
+                    return true;
+                }
+                // `-S` and `-u` have their value in the same word, or none.
+                let is_last = valued.is_some_and(|at| at + 1 == option.len());
+                if is_last && !option.ends_with(['S', 'u']) {
+                    args.next();
+                }
+            }
+        }
+    }
+    false
+}
+
 /// Change by a git command that affects later git commands of the same line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GitChange {
@@ -207,6 +276,10 @@ pub(crate) fn is_index_commit(command: &SimpleCommand) -> bool {
 /// `%+GS`, `%(*signature)`, `--sort=signature`.
 fn starts_gpg(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    // These have no formats, but messages and names of files.
+    if matches!(words.clone().next(), Some("add" | "commit")) && command.name == "git" {
+        return false;
+    }
     words.any(|word| {
         let is_option = word.starts_with("--s");
         word.contains("signature") && (is_option || word.contains("%("))

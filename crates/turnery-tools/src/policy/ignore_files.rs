@@ -2,16 +2,17 @@
 //! patterns.
 
 use super::bounded_walk;
+use crate::workspace::canonicalize;
 use std::path::{Path, PathBuf};
 
 /// Files that list what a search skips.
 const IGNORE_FILE_NAMES: &[&str] = &[".gitignore", ".ignore", ".rgignore"];
 
 /// Returns true if a search of the folders may read an ignore file that lies elsewhere: in them, below or
-/// above. Also true if that is uncertain.
-pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf]) -> bool {
+/// above. `enters_hidden`: the search may enter `.git`. Also true if that is uncertain.
+pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf], enters_hidden: bool) -> bool {
     let mut left = bounded_walk::MAX_ENTRIES;
-    let enters = |folder: &Path| !folder.ends_with(".git");
+    let enters = |folder: &Path| enters_hidden || !folder.ends_with(".git");
     let mut lies_below = |folder: &PathBuf| {
         folder.is_dir()
             && bounded_walk::may_contain_where(folder, &mut left, &enters, &is_foreign_ignore_file)
@@ -20,7 +21,10 @@ pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf]) -> bool {
         let mut names = IGNORE_FILE_NAMES.iter().chain(&[".git"]);
         names.any(|name| is_foreign_ignore_file(&folder.join(name)))
     };
-    let lies_above = |folder: &PathBuf| folder.ancestors().any(leads_from);
+    let lies_above = |folder: &PathBuf| {
+        let real = canonicalize(folder);
+        folder.ancestors().any(leads_from) || real.map_or(true, |it| it.ancestors().any(leads_from))
+    };
     folders.iter().any(lies_above) || folders.iter().any(&mut lies_below)
 }
 

@@ -284,9 +284,11 @@ fn find_name_source(input: &[SimpleCommand], by_nul: bool) -> Option<NameSource<
             };
             let is_search = program.operands == ProgramOperands::PatternThenPaths;
             let lists = has(&['l'], &["--files-with-matches", "--files"]) || !is_search;
-            let takes_pattern = is_search && !has(&['e'], &["--files"]);
             let is_by_nul = has(&['Z', '0'], &["--null"]) || !is_search && has(&['z'], &[]);
-            let search_paths = given.operands.get(usize::from(takes_pattern)..)?;
+            let search_paths = match is_search {
+                true => given.searched_paths()?,
+                false => &given.operands,
+            };
             // Git quotes names unless they are separated by NUL.
             let is_exact = is_search || by_nul;
             (

@@ -536,6 +536,28 @@ fn search_with_linked_ignore_file_is_asked_about() {
     assert!(!is_allowed(&bench, &policy, "rg x src"));
 }
 
+/// ripgrep enters `.git` if it searches hidden folders or a glob names it.
+#[test]
+fn search_of_hidden_folders_with_linked_ignore_file_is_asked_about() {
+    let bench = everyday_fixture();
+    let policy = Policy::default();
+    let git = bench.workspace.cwd().join(".git");
+    let lines = [
+        "rg --hidden x",
+        "rg -g .git x",
+        "rg --glob=.git x",
+        "rg --hidden --files",
+    ];
+    for line in lines {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+    std::os::unix::fs::symlink("/etc/hostname", git.join("objects/.ignore")).unwrap();
+    for line in lines {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "rg x"));
+}
+
 #[test]
 fn search_with_foreign_ignore_files_is_asked_about() {
     let policy = Policy::default();
@@ -557,7 +579,19 @@ fn search_with_foreign_ignore_files_is_asked_about() {
             true => std::os::unix::fs::symlink(outside.path().join("list"), &path).unwrap(),
             false => std::fs::write(&path, "gitdir: /elsewhere\n").unwrap(),
         }
-        for line in ["rg x", "rg --files", "rg x src .", "cd src && rg x .."] {
+        for line in [
+            "rg x",
+            "rg --files",
+            "rg x src .",
+            "cd src && rg x ..",
+            // The pattern looks like an option, or an option's value does.
+            "rg -- -hello",
+            "rg -- '-*e*'",
+            "rg -- --files",
+            "rg -tmake x",
+            "rg -lTlicense x",
+            "rg '-g*e' x",
+        ] {
             assert!(!is_allowed(&bench, &policy, line), "{name} {line}");
         }
         assert!(is_allowed(&bench, &policy, "ls"), "{name}");

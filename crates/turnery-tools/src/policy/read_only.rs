@@ -140,10 +140,16 @@ pub(crate) fn read_access(
             may_quote_settings: false,
         });
     }
+    let mut enters_hidden_folders = false;
     let operands = match program.operands {
         ProgramOperands::AwkProgram => read_only_scripts::awk_input_files(command)?,
         ProgramOperands::Condition => conditional_expressions::condition_paths(command)?,
         ProgramOperands::FindTests => find_searched_folders(args, is_confined)?,
+        ProgramOperands::PatternThenPaths => {
+            let given = arguments(program, args, is_confined)?;
+            enters_hidden_folders = given.may_enter_hidden_folders();
+            given.searched_paths()?.to_vec()
+        }
         ProgramOperands::Xargs => return None,
         ProgramOperands::AnyText => Vec::new(),
         ProgramOperands::PrintfFormat if printf_only_prints(args) => Vec::new(),
@@ -152,7 +158,6 @@ pub(crate) fn read_access(
         | ProgramOperands::Text
         | ProgramOperands::OnePath
         | ProgramOperands::Paths
-        | ProgramOperands::PatternThenPaths
         | ProgramOperands::Revisions
         | ProgramOperands::DateFormat
         | ProgramOperands::JqFilter
@@ -211,9 +216,9 @@ pub(crate) fn read_access(
         }
         ProgramOperands::OnePath
         | ProgramOperands::Paths
+        | ProgramOperands::PatternThenPaths
         | ProgramOperands::Revisions
         | ProgramOperands::FindTests => &operands,
-        ProgramOperands::PatternThenPaths => searched_paths(args, &operands)?,
         ProgramOperands::SedPrintLines => match operands.split_first() {
             Some((script, paths)) if args.contains(&"-n") && is_print_lines_script(script) => paths,
             _ => return None,
@@ -262,7 +267,7 @@ pub(crate) fn read_access(
     }
     if !is_confined && command.name == "rg" {
         let searched = if paths.is_empty() { bases } else { &paths };
-        if ignore_files::may_read_foreign_ignore_files(searched) {
+        if ignore_files::may_read_foreign_ignore_files(searched, enters_hidden_folders) {
             return None;
         }
     }
@@ -436,21 +441,6 @@ pub(crate) fn resolve_paths(
         }
     }
     Some(found)
-}
-
-/// Returns the paths of a search: every operand but the pattern, unless an option supplies the pattern or
-/// needs none. `None` if the pattern is missing.
-fn searched_paths<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
-    // When in doubt the pattern also counts as a path; at worst the user is asked.
-    let has_own_pattern = args.iter().any(|arg| {
-        arg.starts_with("--regexp")
-            || *arg == "--files"
-            || (is_short_option(arg) && arg.contains('e'))
-    });
-    match has_own_pattern {
-        true => Some(operands),
-        false => operands.split_first().map(|(_, paths)| paths),
-    }
 }
 
 fn is_short_option(arg: &str) -> bool {

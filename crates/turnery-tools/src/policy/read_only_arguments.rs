@@ -16,6 +16,27 @@ pub(crate) struct ParsedArguments<'a> {
     pub(crate) operands: Vec<&'a str>,
 }
 
+impl<'a> ParsedArguments<'a> {
+    /// Returns the paths of a search: every operand but the pattern, unless an option supplies the pattern or needs
+    /// none. `None` if the pattern is missing.
+    pub(crate) fn searched_paths(&self) -> Option<&[&'a str]> {
+        let has_own_pattern = self.short.contains('e') || self.has_long(&["--files", "--regexp"]);
+        match has_own_pattern {
+            true => Some(&self.operands),
+            false => self.operands.split_first().map(|(_, paths)| paths),
+        }
+    }
+
+    /// Returns true if `rg` may search hidden folders, which a glob can name.
+    pub(crate) fn may_enter_hidden_folders(&self) -> bool {
+        self.short.contains(['g', 'u']) || self.has_long(&["--glob", "--hidden"])
+    }
+
+    fn has_long(&self, names: &[&str]) -> bool {
+        self.long.iter().any(|it| names.contains(it))
+    }
+}
+
 /// Parses arguments; `None` if an option is not in the table.
 pub(crate) fn arguments<'a>(
     program: &ReadOnlyProgram,

@@ -53,6 +53,9 @@ pub(crate) struct AmbiguousWordError;
 pub(crate) fn parse_word(node: Node<'_>, source: &str) -> Result<ShellWord, AmbiguousWordError> {
     let text = source.get(node.byte_range()).ok_or(AmbiguousWordError)?;
     match node.kind() {
+        "word" | "concatenation" if is_revision_with_braces(text) => {
+            Ok(ShellWord::Literal(text.to_owned()))
+        }
         "word" | "number" => parse_bare(text),
         "raw_string" => text
             .strip_prefix('\'')
@@ -86,6 +89,33 @@ pub(crate) fn parse_word(node: Node<'_>, source: &str) -> Result<ShellWord, Ambi
         }
         _ => Err(AmbiguousWordError),
     }
+}
+
+/// Returns true for revisions of git such as `HEAD@{1}` and `v1^{commit}`, whose braces are plain text to bash.
+pub(crate) fn is_revision_with_braces(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./^@~".contains(c);
+    let mut parts = text.split('{');
+    let is_before = |part: &str| part.ends_with(['@', '^']) && part.chars().all(is_plain);
+    let Some(mut before) = parts.next().filter(|first| !first.starts_with('~')) else {
+        return false;
+    };
+    let mut has_braces = false;
+    for part in parts {
+        let Some((inside, after)) = part.split_once('}') else {
+            return false;
+        };
+        has_braces = true;
+        if !is_before(before)
+            || inside.is_empty()
+            || !inside
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-')
+        {
+            return false;
+        }
+        before = after;
+    }
+    has_braces && before.chars().all(is_plain)
 }
 
 /// Parses an unquoted word. A character that may be special to the shell and that the parser did not treat as
@@ -203,4 +233,41 @@ pub(crate) fn quote_words(words: &[&str]) -> String {
         })
         .collect();
     quoted.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_revision_with_braces;
+
+    #[test]
+    fn braces_of_revisions_are_plain_text() {
+        for text in [
+            "HEAD@{1}",
+            "stash@{0}",
+            "@{u}..",
+            "v1^{commit}",
+            "a@{-1}~2..b^{tree}",
+        ] {
+            assert!(is_revision_with_braces(text), "{text}");
+        }
+        for text in [
+            "HEAD",
+            "{1}",
+            "a{b}",
+            "a@{b,c}",
+            "a@{1..3}",
+            "a@{}",
+            "a@{1",
+            "a@1}",
+            "~@{1}",
+            "a@{b{c}",
+            "a@{*}",
+            "$x@{1}",
+            "a@{1}*",
+            "x{a,b@{1}}",
+            "@{1}{a,b}",
+        ] {
+            assert!(!is_revision_with_braces(text), "{text}");
+        }
+    }
 }

@@ -173,6 +173,9 @@ impl<'a> ExpansionScope<'a> {
                 text: text.to_owned(),
                 is_file_name: false,
             }]),
+            "word" | "concatenation" if shell_word::is_revision_with_braces(text) => {
+                self.parse_whole_word(node, source)
+            }
             "word" if glob::is_pattern(text) && !text.contains(['\\', '{', '}', '~']) => {
                 Ok(vec![WordPart::Pattern(text.to_owned())])
             }

@@ -55,7 +55,7 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
             "--version" | "cherry-pick" | "clean" | "clone" | "count-objects" | "describe"
             | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree" | "merge"
             | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote" | "revert"
-            | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "worktree",
+            | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "version" | "worktree",
         ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
         _ => true,
     }

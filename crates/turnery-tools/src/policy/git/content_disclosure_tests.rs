@@ -246,16 +246,28 @@ fn blame_shows_no_file_outside() {
     fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
     let line = "git blame src/a.txt";
     let judge = || bench.judge(&policy, &bench.work_tree, line);
+    let rules = ["shell(git annotate:*)", "shell(git pickaxe:*)"].map(|it| it.parse().unwrap());
+    let by_rule = Policy::new(Mode::Ask, rules.into(), vec![]);
+    let other_names = ["git annotate src/a.txt", "git pickaxe -- src/a.txt"];
+    let judge_other = |line: &str| bench.judge(&by_rule, &bench.work_tree, line);
     symlink("list", &list).unwrap();
     symlink("..", bench.work_tree.join("src/linked")).unwrap();
     assert_eq!(judge(), Judgement::Allow);
+    for line in other_names {
+        assert_eq!(judge_other(line), Judgement::Allow, "{line}");
+    }
     fs::remove_file(&list).unwrap();
     symlink("../secret", &list).unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
+    for line in other_names {
+        assert!(matches!(judge_other(line), Judgement::Ask { .. }), "{line}");
+    }
     // Without protection, the attack works.
-    let output = bench.run(&bench.work_tree, line, &bench.environment());
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("hidden words"), "{text}");
+    for line in other_names.into_iter().chain([line]) {
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("hidden words"), "{line}: {text}");
+    }
 }
 
 #[test]

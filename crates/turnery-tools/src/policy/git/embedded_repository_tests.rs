@@ -398,6 +398,10 @@ fn unfinished_merge_is_asked_about() {
     assert!(matches!(judge(), Judgement::Ask { .. }));
     fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
     assert_eq!(judge(), Judgement::Allow);
+    // Git takes its options from there.
+    fs::write(git.join("BISECT_START"), "--pathspec-from-file=/x\n").unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(git.join("BISECT_START")).unwrap();
     let packed = git.join("packed-refs");
     fs::write(&packed, format!("# pack-refs\n{hash} refs/x\n")).unwrap();
     assert_eq!(judge(), Judgement::Allow);

@@ -124,6 +124,7 @@ pub(super) fn may_contain_repository(folder: &Path) -> bool {
 /// recorded paths whose files the next commit copies or replaces.
 pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
     let parts = [
+        "BISECT_START",
         "MERGE_AUTOSTASH",
         "rebase-apply",
         "rebase-merge",

@@ -49,6 +49,7 @@ const LOG_LONG: &[&str] = &[
     "--date=",
     "--decorate",
     "--decorate=",
+    "--diff-filter=",
     "--first-parent",
     "--follow",
     "--format=",
@@ -260,6 +261,29 @@ pub(super) const GIT_COMMANDS: &[ReadOnlyProgram] =
             &["--sort="],
             ProgramOperands::Text,
         ),
+        confined_program(
+            &["git", "branch", "--contains"],
+            "arv",
+            "",
+            &["--sort="],
+            ProgramOperands::Text,
+        ),
+        confined_program(
+            &["git", "count-objects"],
+            "vH",
+            "",
+            &[],
+            ProgramOperands::None,
+        ),
+        // With a second name it changes the first.
+        confined_program(
+            &["git", "symbolic-ref"],
+            "q",
+            "",
+            &["--short"],
+            ProgramOperands::OnePath,
+        ),
+        confined_program(&["git", "version"], "", "", &[], ProgramOperands::None),
         confined_program(
             &["git", "tag", "-l"],
             "n",

@@ -1,0 +1,111 @@
+//! Checks git commands that need permission although a rule covers them.
+
+use crate::{
+    Access, Workspace,
+    policy::{
+        Judgement, Mode, Policy,
+        everyday_line_tests::{everyday_fixture, is_allowed},
+    },
+};
+use std::fs;
+
+fn git_policy() -> Policy {
+    let rules = [
+        "shell(git:*)",
+        "shell(git-upload-archive:*)",
+        "shell(echo:*)",
+    ];
+    let rules = rules.map(|rule| rule.parse().unwrap()).to_vec();
+    Policy::new(Mode::Ask, rules, Vec::new())
+}
+
+/// Git would run what such a repository names.
+#[test]
+fn repository_named_in_line_is_asked_about_outside_repositories() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("bare.git/objects")).unwrap();
+    let workspace = Workspace::local(root.clone()).unwrap();
+    let policy = git_policy();
+    let is_allowed = |line: &str| {
+        let access = Access::Run {
+            command: line.to_owned(),
+            cwd: root.clone(),
+        };
+        policy.judge("shell", &access, &workspace) == Judgement::Allow
+    };
+    for line in [
+        "git clone ../other copy",
+        "git clone /other copy",
+        "git clone file:///other copy",
+        "git ls-remote bare",
+        "git fetch bare.git",
+        "git archive --remote=bare.git --format=foo HEAD",
+        "git archive --remote bare.git --format=foo HEAD",
+        "git for-each-repo --config=init.defaultBranch archive HEAD",
+        "echo x | git shell -c \"git-upload-archive 'x'\"",
+        "echo x | git upload-archive x",
+        "echo x | git-upload-archive x",
+        "git receive-pack x",
+        "git daemon --base-path=x",
+    ] {
+        assert!(!is_allowed(line), "{line}");
+    }
+    for line in [
+        "git clone https://example.org/x.git",
+        "git ls-remote https://example.org/x.git",
+        "git init",
+    ] {
+        assert!(is_allowed(line), "{line}");
+    }
+}
+
+/// A commit may name folders anywhere as submodules and files, and git follows links on the way to them.
+#[test]
+fn commands_that_open_what_a_commit_names_are_asked_about() {
+    let bench = everyday_fixture();
+    let policy = git_policy();
+    for line in [
+        "git diff --submodule=diff HEAD~1 HEAD",
+        "git show --submodule=diff",
+        "git log -p --submodule",
+        "git diff --subm=diff HEAD",
+        "git commit -m x .",
+        "git commit --dry-run -v .",
+        "git commit -qm '' src",
+        "git commit -am x src",
+        "git commit -o src -m x",
+        "git commit -qo -m x",
+        "git commit -im x",
+        "git commit --only -m x",
+        "git commit --inc -m x",
+        "git commit -m x -- src",
+        "git commit --amend --no-edit src",
+        "git commit --fixup=HEAD .",
+        "git commit -Sk src",
+        "git commit -u src",
+        "git commit -C HEAD src",
+        "git commit --pathspec-from-file=x -m x",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "git diff --submodule=short HEAD",
+        "git commit -m x",
+        "git commit -am x",
+        "git commit -qam x --",
+        "git commit --amend --no-edit",
+        "git commit --author 'A <a@b.c>' --date=now -m x",
+        "git commit -F msg",
+        "git commit -C HEAD",
+        "git commit -uno -m x",
+        "git commit --fixup HEAD",
+        // These words mean something only elsewhere.
+        "git commit -m push",
+        "git commit -m shell",
+        "git commit -m '50% Gain'",
+        "git tag push",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
