@@ -51,7 +51,12 @@ impl TypedTool for EditFile {
     }
 
     fn describe(&self, args: &EditFileArgs, workspace: &Workspace) -> CallDetail {
-        describe_file_call("Edit", Self::KIND, &workspace.absolute(&args.path), workspace)
+        describe_file_call(
+            "Edit",
+            Self::KIND,
+            &workspace.absolute(&args.path),
+            workspace,
+        )
     }
 
     async fn prepare(&self, args: EditFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
@@ -100,35 +105,35 @@ async fn plan(
     args: &EditFileArgs,
     cx: &ToolCx,
 ) -> Result<(PlannedChange<'static>, usize), ToolError> {
-        if args.old_text.is_empty() {
-            return Err(validation_error(
-                "old_text is empty: give the text to replace, or use write_file for a new file",
-            ));
+    if args.old_text.is_empty() {
+        return Err(validation_error(
+            "old_text is empty: give the text to replace, or use write_file for a new file",
+        ));
+    }
+    if args.old_text == args.new_text {
+        return Err(validation_error("old_text and new_text are the same"));
+    }
+    let workspace = &cx.workspace;
+    let path = cx.resolve(&args.path)?;
+    let shown = workspace.display(&path);
+    let old = match workspace.files().read(&path).await {
+        Ok(text) => text,
+        Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
+        Err(FileError::NotText(_)) => {
+            return Err(execution_error(format!("{shown} is not a text file")));
         }
-        if args.old_text == args.new_text {
-            return Err(validation_error("old_text and new_text are the same"));
-        }
-        let workspace = &cx.workspace;
-        let path = cx.resolve(&args.path)?;
-        let shown = workspace.display(&path);
-        let old = match workspace.files().read(&path).await {
-            Ok(text) => text,
-            Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
-            Err(FileError::NotText(_)) => {
-                return Err(execution_error(format!("{shown} is not a text file")));
-            }
-            Err(error @ FileError::Other(_)) => return Err(error.into()),
-        };
-        let args = args.clone();
-        let in_file = shown.clone();
-        let (old, (new, replacement_count)) = run_blocking(&cx.cancel, move |_| {
-            let edited = apply_edit(&old, &args, &in_file)?;
-            Ok((old, edited))
-        })
-        .await?;
-        if new == old {
-            return Err(execution_error(format!("{shown} would not change")));
-        }
+        Err(error @ FileError::Other(_)) => return Err(error.into()),
+    };
+    let args = args.clone();
+    let in_file = shown.clone();
+    let (old, (new, replacement_count)) = run_blocking(&cx.cancel, move |_| {
+        let edited = apply_edit(&old, &args, &in_file)?;
+        Ok((old, edited))
+    })
+    .await?;
+    if new == old {
+        return Err(execution_error(format!("{shown} would not change")));
+    }
     let change = PlannedChange {
         path,
         old: Some(old),

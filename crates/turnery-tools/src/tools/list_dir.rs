@@ -13,12 +13,7 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{
-    borrow::Cow,
-    fmt::Write as _,
-    fs,
-    path::Path,
-};
+use std::{borrow::Cow, fmt::Write as _, fs, path::Path};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError};
 

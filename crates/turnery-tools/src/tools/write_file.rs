@@ -36,7 +36,12 @@ impl TypedTool for WriteFile {
     }
 
     fn describe(&self, args: &WriteFileArgs, workspace: &Workspace) -> CallDetail {
-        describe_file_call("Write", Self::KIND, &workspace.absolute(&args.path), workspace)
+        describe_file_call(
+            "Write",
+            Self::KIND,
+            &workspace.absolute(&args.path),
+            workspace,
+        )
     }
 
     async fn prepare(&self, args: WriteFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
@@ -76,26 +81,26 @@ impl TypedTool for WriteFile {
 }
 
 async fn plan<'a>(args: &'a WriteFileArgs, cx: &ToolCx) -> Result<PlannedChange<'a>, ToolError> {
-        let workspace = &cx.workspace;
-        let path = cx.resolve(&args.path)?;
-        let old = match workspace.files().read(&path).await {
-            Ok(text) => Some(text),
-            Err(FileError::NotFound(_)) => None,
-            Err(FileError::NotText(_)) => {
-                return Err(execution_error(format!(
-                    "{} is not a text file, so it is not replaced: remove it first if you mean to replace it",
-                    workspace.display(&path)
-                )));
-            }
-            Err(error @ FileError::Other(_)) => return Err(error.into()),
-        };
-        // A model that rewrites a file with Windows line endings does not mean to change every line.
-        let new = match &old {
-            Some(old) if !args.content.contains('\r') => {
-                NormalisedText::new(old).apply_line_endings(&args.content)
-            }
-            Some(_) | None => Cow::Borrowed(&*args.content),
-        };
+    let workspace = &cx.workspace;
+    let path = cx.resolve(&args.path)?;
+    let old = match workspace.files().read(&path).await {
+        Ok(text) => Some(text),
+        Err(FileError::NotFound(_)) => None,
+        Err(FileError::NotText(_)) => {
+            return Err(execution_error(format!(
+                "{} is not a text file, so it is not replaced: remove it first if you mean to replace it",
+                workspace.display(&path)
+            )));
+        }
+        Err(error @ FileError::Other(_)) => return Err(error.into()),
+    };
+    // A model that rewrites a file with Windows line endings does not mean to change every line.
+    let new = match &old {
+        Some(old) if !args.content.contains('\r') => {
+            NormalisedText::new(old).apply_line_endings(&args.content)
+        }
+        Some(_) | None => Cow::Borrowed(&*args.content),
+    };
     Ok(PlannedChange { path, old, new })
 }
 
