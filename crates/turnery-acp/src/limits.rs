@@ -33,7 +33,8 @@ pub(crate) const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_secs(10);
 /// Size of the preview of a running command's output, taken from its end. Unit: bytes.
 pub(crate) const PREVIEW_LIMIT: usize = 8 << 10;
-/// Maximum time until new output is sent with the next preview. Unit: milliseconds.
+/// Time since the last preview after which any further output sends a new one, even if the output has grown
+/// by less than a quarter. Unit: milliseconds.
 pub(crate) const PREVIEW_INTERVAL_MS: i64 = 250;
 /// Length above which a text is sent in several chunks, so that a client with a smaller line limit can load
 /// it. Unit: bytes (TR-9).

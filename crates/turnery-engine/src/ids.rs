@@ -116,7 +116,7 @@ impl LoopId {
     }
 }
 
-/// Id of a turn: one accepted model call and the tool calls it requested (TURN-6).
+/// Id of a turn: one model call, with its retries, and the tool calls it requested (TURN-6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnId {

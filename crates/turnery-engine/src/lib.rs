@@ -1,7 +1,8 @@
 //! Turn engine: runs an agent loop (model calls, tool calls, hooks, limits) as a pure state machine.
 //!
-//! This crate does no IO: no runtime, no clock, no randomness, no file system, no wire format. A host feeds
-//! [`Input`]s to a [`Loop`], carries out the [`Effect`]s that the loop returns, and feeds back their results.
+//! This crate does no IO: no runtime, no clock, no randomness, no file system, no network. It parses responses of
+//! model vendors, but sends and stores nothing. A host feeds [`Input`]s to a [`Loop`], carries out the
+//! [`Effect`]s that the loop returns, and feeds back their results.
 //! An **effect** is a request to the host, an **event** reports something that happened, and a **record** is
 //! the stored history of a loop.
 

@@ -102,7 +102,7 @@ pub fn render_value(value: &Value) -> String {
     }
 }
 
-/// How a loop finished normally.
+/// Normal end of a loop. Named as in the specification (LASH-4 to LASH-7), which calls a loop a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -127,7 +127,8 @@ pub enum TurnFinish {
     },
 }
 
-/// Reason why a loop stopped early; exactly ten (LASH-14).
+/// Reason why a loop stopped early; exactly ten (LASH-14). Named as in the specification, which calls a loop
+/// a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnStop {
     /// The loop was cancelled (LASH-15).
@@ -208,7 +209,8 @@ pub enum StopClass {
     Runtime,
     /// Fatal; the same input is unlikely to succeed (LASH-32).
     Fatal,
-    /// Carries a value for the host.
+    /// Ended by an error value of the model or of a tool, which is passed on to the host. Called RLM in the
+    /// specification (LASH-28).
     Rlm,
 }
 

@@ -26,7 +26,7 @@ pub(crate) trait ByteSource: Send {
     fn next_chunk(&mut self) -> impl Future<Output = Result<Option<Bytes>, ModelError>> + Send;
 }
 
-/// State of reading one response.
+/// Receives one streamed response: decodes the byte stream, forwards its deltas and checks its limits.
 pub(crate) struct Attempt<'a, R> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) reader: R,

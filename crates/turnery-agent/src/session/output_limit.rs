@@ -24,7 +24,7 @@ struct OutputLimits {
     report_count: usize,
     /// Text of the result or error.
     result_text: usize,
-    /// Images, recordings and other content that is not text and is never cut.
+    /// Images, recordings and other content that is not text. An item is kept whole or omitted.
     images: usize,
     artifacts: usize,
     locations: usize,

@@ -37,8 +37,9 @@ impl ModelStop {
         }
     }
 
-    /// Returns the stop reason of a response. Presence of calls takes precedence over the vendor's name,
-    /// because many servers report a normal end after calls, and some report calls without any (JIDO-71).
+    /// Returns the stop reason of a response. A length limit or refusal named by the vendor takes precedence;
+    /// otherwise the presence of calls decides, because many servers report a normal end after calls, and
+    /// some report calls without any (JIDO-71).
     #[must_use]
     pub fn from_response(word: Option<&str>, has_calls: bool, has_refused: bool) -> Self {
         match word.map(Self::from_vendor_reason) {

@@ -61,7 +61,7 @@ proptest! {
         prop_assert!(of_turns.eq(in_turns.map(|message| &message.message_id)));
     }
 
-    /// I1 to I4: the message, the turn, the event and the loop agree on what was spent.
+    /// The messages, the turns and the loop agree on what was spent (I1 to I3).
     // proves: LOOP-45, I1, I2, I3
     #[test]
     fn usage_adds_up(script in any_run()) {

@@ -205,7 +205,8 @@ fn message_turn_id_is_optional() {
     }
 }
 
-/// A run with fragments, a permission request, a failed call, a plan, and a limit of the provider.
+/// Returns the events of a run with fragments, a permission request, a failed call, a plan, and a network
+/// error.
 fn eventful_run() -> Vec<Event> {
     let mut script = LoopHarness::start(prompt_spec());
     let call_id = || "a".into();

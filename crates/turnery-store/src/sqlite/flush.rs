@@ -57,9 +57,9 @@ impl WriteAheadLog {
         }
     }
 
-    /// Checks before a job that the disk accepts flushes. After a failed flush a later one may succeed
-    /// although the system has dropped the written data, so the log is first checkpointed into the database
-    /// and flushed there.
+    /// Recovers from a failed flush before a job that needs one; otherwise does nothing. A later flush may
+    /// succeed although the system has dropped the written data, so the log is first checkpointed into the
+    /// database, which flushes it there.
     pub(super) fn prepare(&self, flush: Flush, sql: &Connection) -> Result<(), JobError> {
         match flush {
             Flush::Now if self.has_failed.load(Ordering::Acquire) => {

@@ -17,7 +17,8 @@ use rusqlite::{Connection, Row, types::ValueRef};
 use std::{collections::HashMap, sync::Arc};
 use turnery_engine::{ContinuationKind, LoopId, LoopRecord, SessionId, context};
 
-/// The index may be damaged, so it is not used.
+/// Selects the keys of a session's loops, oldest first. Reads the table without its index, which may be
+/// damaged.
 const SELECT_KEYS: &str = "SELECT loop FROM loops NOT INDEXED WHERE session_id = ?1 ORDER BY loop";
 
 /// Like [`SELECT_KEYS`], for all sessions.
@@ -77,7 +78,8 @@ pub(super) struct SurveyedLoop {
     pub(super) record: Option<LoopRecord>,
     /// Index of the previous loop.
     previous: Option<usize>,
-    /// True if the reference to the previous loop is wrong.
+    /// True if the record's parent differs from the stored one, because the stored reference is wrong or its
+    /// loop is unreadable.
     pub(super) is_relinked: bool,
 }
 
@@ -88,7 +90,8 @@ pub(super) enum DamagedColumn {
     OnChain,
 }
 
-/// Values that replace those of a damaged row in a replay.
+/// Values from a survey that replace those of a row in a replay. Equal to the stored ones if the row is
+/// intact.
 #[derive(Clone, Debug)]
 pub(super) struct ChainLink {
     pub(super) parent: Option<LoopId>,

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{Event, LoopId};
 use turnery_store::{Lane, Store, StoreError};
 
-/// Maximum delay before events are journalled. A loop that commits earlier is never journalled.
+/// Maximum delay before events are journalled. Events that are committed earlier need no write of their own.
 const JOURNAL_DELAY: Duration = Duration::from_millis(20);
 
 /// Journal of one loop. Its methods take all events of the loop's record so far.
@@ -91,7 +91,8 @@ impl Journal {
         }
     }
 
-    /// Writes the events that have waited long enough, without waiting for the result.
+    /// Writes all events that are not journalled yet, without waiting for the result. Called when they are
+    /// due; while another write is in progress, they are queued behind it.
     pub(super) fn write_soon(&mut self, events: &[Event]) {
         let events = self.take_new(events);
         if self.writing.is_some() {
