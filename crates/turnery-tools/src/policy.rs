@@ -54,6 +54,8 @@ mod confined_bash_oracle_tests;
 #[cfg(test)]
 mod dangerous_line_tests;
 #[cfg(test)]
+mod deny_file_rule_tests;
+#[cfg(test)]
 mod deny_rule_tests;
 #[cfg(test)]
 mod everyday_line_tests;

@@ -5,8 +5,8 @@ use super::{
     command_line::SimpleCommand,
     command_wrappers::{is_interpreter, may_be_option, may_be_script},
     program_name::{ProgramName, base_name},
-    rule::{ExtraArgs, MatchCertainty, is_assignment, match_args, may_follow_options},
-    shell_word::ShellWord,
+    rule::{ExtraArgs, is_assignment, match_args, may_follow_options},
+    shell_word::{MatchCertainty, ShellWord},
 };
 
 /// Programs that start the command after these words; `_` matches any word but an option, `*` all words to `--`.
@@ -166,18 +166,19 @@ pub(crate) fn hides_command(command: &SimpleCommand) -> bool {
     command.is_opaque && !is_plain
 }
 
-/// Returns true for a call of git whose options before the subcommand start no program.
-pub(crate) fn has_harmless_git_options(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().map(ShellWord::known_text);
-    let is_harmless = |option| matches!(option, "--no-optional-locks" | "--no-pager" | "-P");
-    while let Some(Some(word)) = words.next() {
-        match word {
-            "-C" => drop(words.next()),
-            option if is_harmless(option) => {}
-            word => return ProgramName::new(&command.name).is("git") && !word.starts_with('-'),
+/// Returns the subcommand of git with its arguments; `None` if an option before it may start a program.
+pub(crate) fn git_subcommand(command: &SimpleCommand) -> Option<&[ShellWord]> {
+    if !ProgramName::new(&command.name).is("git") {
+        return None;
+    }
+    let mut args = command.args.as_slice();
+    loop {
+        args = match args.first()?.known_text()? {
+            "-C" => args.get(2..)?,
+            "--no-optional-locks" | "--no-pager" | "-P" => args.get(1..)?,
+            word => return (!word.starts_with('-')).then_some(args),
         }
     }
-    false
 }
 
 /// Returns true for an option without a value, such as `--version`. Alone it names no command.

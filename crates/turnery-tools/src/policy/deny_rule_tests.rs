@@ -414,7 +414,7 @@ fn denied_file_is_found_between_separators() {
         &format!("curl File://localhost{root}/.env"),
         "timeout 60 sed -f x",
         "grep -rn foo",
-        "rg foo",
+        "rg --hidden foo",
         "timeout 60 grep -r x",
     ];
     let allowed = [
@@ -523,63 +523,4 @@ fn names_passed_to_command_may_be_of_denied_command() {
         "echo x | xargs nice cat",
     ];
     check_lines(&bench, "shell(cat secret.txt)", &stopped, &["cat x"]);
-}
-
-/// Lines that only read and show no hidden file need no permission.
-#[test]
-fn read_rule_stops_no_line_that_shows_other_files() {
-    let bench = everyday_fixture();
-    let cwd = bench.workspace.cwd();
-    std::fs::write(cwd.join(".env"), "x\n").unwrap();
-    let check = |stopped: &[&str], allowed: &[&str]| {
-        for mode in [Mode::Ask, Mode::Plan, Mode::Edit] {
-            let rule = "read(.env)".parse().unwrap();
-            let policy = Policy::new(mode, Vec::new(), vec![rule]).with_confined(true);
-            for line in allowed {
-                assert!(is_allowed(&bench, &policy, line), "{line} in {mode:?}");
-            }
-            for line in stopped {
-                assert!(!is_allowed(&bench, &policy, line), "{line} in {mode:?}");
-            }
-        }
-    };
-    let of_commits = ["git diff", "git show HEAD", "git log -p", "git grep foo"];
-    let allowed = [
-        "git status",
-        "git log --stat",
-        "git ls-files",
-        "grep -rn foo src",
-        "find src -name '*.rs' | xargs wc -l",
-        "find src -name '*.rs' -exec grep -l foo {} +",
-    ];
-    let stopped = [
-        "cat .env",
-        "find src -name '*.rs' | xargs cat .env",
-        "find -type f -exec grep -l foo {} +",
-        "find -type f | xargs grep -l foo",
-        "cat .e*",
-        "grep -rn foo",
-        "grep -rn -- '-*e*'",
-        "grep -r -- --regexp",
-        "egrep -r -- '-*e*'",
-        "rg foo",
-        "rg -- '-*e*'",
-        "rg -tmake foo",
-        "find . -type f -exec grep -l foo {} +",
-        "find . -type f | xargs grep -l foo",
-        "git diff --no-index src .env",
-        "git grep --untracked foo",
-        "git check-ignore -v x",
-        "cargo metadata --no-deps --offline",
-    ];
-    let add = |file| {
-        let mut git = std::process::Command::new("git");
-        let status = git.arg("-C").arg(cwd).args(["add", file]).status();
-        assert!(status.unwrap().success());
-    };
-    add("README.md");
-    check(&stopped, &allowed);
-    check(&[], &of_commits);
-    add(".env");
-    check(&of_commits, &allowed);
 }

@@ -82,9 +82,17 @@ pub(super) fn everyday_fixture() -> EverydayFixture {
         "[core]\n\trepositoryformatversion = 0\n",
     )
     .unwrap();
-    EverydayFixture {
-        workspace: Workspace::local(root).unwrap(),
-        _folder: folder,
+    EverydayFixture::at(folder)
+}
+
+impl EverydayFixture {
+    /// Creates a fixture for sessions in a folder.
+    pub(super) fn at(folder: tempfile::TempDir) -> Self {
+        let root = folder.path().canonicalize().unwrap();
+        Self {
+            workspace: Workspace::local(root).unwrap(),
+            _folder: folder,
+        }
     }
 }
 

@@ -5,10 +5,12 @@ use super::{
     Policy, Rule, bounded_walk,
     command_line::{CommandLine, SimpleCommand},
     command_line_access::CommandLineAccess,
-    command_starters::hides_command,
-    git,
+    command_starters::{git_subcommand, hides_command},
+    git, ignore_files,
+    inner_commands::InnerCommands,
     named_paths::{named_paths, program_paths},
     program_name::ProgramName,
+    read_only::ReadAccess,
     read_only_scripts,
     rule::{EDIT_GROUP, READ_GROUP, RulePattern},
     shell_word::ShellWord,
@@ -25,7 +27,12 @@ impl Policy {
         workspace: &Workspace,
     ) -> bool {
         let bases = &access.bases;
-        let named = |command: &SimpleCommand| named_paths(command, bases, workspace);
+        let named = |command: &SimpleCommand| {
+            let folders = git::is_git(command)
+                .then(|| git::working_folders(command, bases))
+                .flatten();
+            named_paths(command, folders.as_ref().unwrap_or(bases), workspace)
+        };
         let is_about_files = |rule: &&Rule| {
             matches!(rule.pattern, Some(RulePattern::Files { .. }))
                 && matches!(rule.tool.as_str(), READ_GROUP | EDIT_GROUP)
@@ -88,6 +95,22 @@ impl Policy {
             if shows_content && (looks_further() || may_show()) {
                 return true;
             }
+            let denies_reading = |path: &PathBuf| {
+                let mut rules = rules.iter().filter(|rule| rule.tool == READ_GROUP);
+                rules.any(|rule| rule.denies_file(path, workspace.roots()))
+            };
+            if reads.iter().flat_map(|it| &it.paths).any(denies_reading)
+                || git::settings_files(command, bases)
+                    .iter()
+                    .any(denies_reading)
+                || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
+            {
+                return true;
+            }
+            // Of files in a repository, git shows those that it tracks.
+            if git::shows_only_tracked(command, bases) {
+                return false;
+            }
             let mut folders = match reads {
                 // The command lists names, or reads only the files that its words name.
                 Some(reads) if !reads.reads_unnamed_files => return false,
@@ -112,6 +135,22 @@ impl Policy {
             })
         })
     }
+}
+
+/// Returns true if `rg` may quote lines of an ignore file that a link leads to.
+fn may_quote_ignore_files(
+    command: &SimpleCommand,
+    started: &InnerCommands,
+    reads: Option<&ReadAccess>,
+    bases: &[PathBuf],
+) -> bool {
+    let is_rg = |command: &SimpleCommand| ProgramName::new(&command.name).is("rg");
+    if !is_rg(command) && !started.commands.iter().any(is_rg) {
+        return false;
+    }
+    let searched = reads.map_or(&[][..], |reads| &reads.paths);
+    let folders = [bases, searched].concat();
+    ignore_files::may_read_foreign_ignore_files(&folders)
 }
 
 /// Returns true if git, started in one of `bases`, may show a file that the rule protects from reading.
@@ -139,7 +178,8 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
         Some(word) => !has_magic(word),
         None => is_condition && *word == ShellWord::ExitCode,
     };
-    hides_command(command) || !takes_no_file && !command.args.iter().all(is_known)
+    let hides = hides_command(command) && git_subcommand(command).is_none();
+    hides || !takes_no_file && !command.args.iter().all(is_known)
 }
 
 /// Returns true if the command searches its working directory when its words name no folder.

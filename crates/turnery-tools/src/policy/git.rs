@@ -6,6 +6,7 @@
 //! understood is not plain.
 
 mod config;
+mod covered_commands;
 #[cfg(test)]
 mod embedded_repository_tests;
 pub(crate) mod environment;
@@ -35,7 +36,8 @@ use crate::{
 };
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
-    may_show_content, may_show_untracked, may_track, may_track_more,
+    may_show_content, may_show_untracked, may_track, may_track_more, settings_files,
+    shows_only_tracked,
 };
 pub use environment::GitSettings;
 use git_dir::{
@@ -57,21 +59,6 @@ const GIT_DIR_FOLDERS: &[&str] = &[
 ];
 /// Maximum number of repositories that one command may involve, including submodules.
 const MAX_REPOSITORIES: usize = 64;
-
-/// Long options of `git commit` whose value may be the next word.
-const VALUED_COMMIT_OPTIONS: &[&str] = &[
-    "author",
-    "cleanup",
-    "date",
-    "file",
-    "fixup",
-    "message",
-    "reedit-message",
-    "reuse-message",
-    "squash",
-    "template",
-    "trailer",
-];
 
 /// Conditions under which a checked git command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,19 +92,14 @@ pub(crate) fn runs_no_configured_program(
     workspace: &Workspace,
     run: GitRun,
 ) -> bool {
+    let command = &covered_commands::as_plain_git(command);
     if starts_gpg(command) {
         return false;
     }
     let Some(folders) = working_folders(command, bases) else {
         return false;
     };
-    let goes_elsewhere = || {
-        works_in_other_folder(command)
-            || runs_git_elsewhere(command)
-            || shows_submodules(command)
-            || commits_named_files(command)
-    };
-    if run.runs_hooks() && goes_elsewhere() {
+    if run.runs_hooks() && !covered_commands::may_be_covered(command) {
         return false;
     }
     let mut check = RepositoryCheck {
@@ -144,6 +126,7 @@ pub(crate) fn runs_no_configured_program(
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
             !reads_link(&folder)
+                && !check.remote_access.names_local_path(&folder)
                 && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })
     })
@@ -154,82 +137,6 @@ fn has_word(command: &SimpleCommand, word: &str) -> bool {
         .args
         .iter()
         .any(|arg| arg.known_text() == Some(word))
-}
-
-/// Returns true for commands that work in a folder named by work tree records or by their own arguments,
-/// which is not checked.
-fn works_in_other_folder(command: &SimpleCommand) -> bool {
-    let has = |word| has_word(command, word);
-    let is_folder = |word: &str| word != "init" && !word.starts_with('-');
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
-        || has("init") && words.any(is_folder)
-}
-
-/// Returns true for commands that run git in a repository that is named elsewhere than in their words, or that
-/// serve one to others.
-fn runs_git_elsewhere(command: &SimpleCommand) -> bool {
-    let program = program_name::base_name(&command.name);
-    let subcommand = match program.strip_prefix("git-") {
-        Some(subcommand) => Some(subcommand),
-        None => command.args.first().and_then(|arg| arg.known_text()),
-    };
-    subcommand.is_none_or(|subcommand| {
-        matches!(
-            subcommand,
-            "daemon"
-                | "for-each-repo"
-                | "http-backend"
-                | "receive-pack"
-                | "shell"
-                | "upload-archive"
-                | "upload-pack"
-        )
-    })
-}
-
-/// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
-fn shows_submodules(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    words.any(|word| word.starts_with("--subm") && word != "--submodule=short")
-}
-
-/// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the
-/// way to them and outside the work tree.
-fn commits_named_files(command: &SimpleCommand) -> bool {
-    let Some(args) = command.args.split_first().and_then(|(first, args)| {
-        let is_commit = first.known_text() == Some("commit") && command.name == "git";
-        is_commit.then_some(args)
-    }) else {
-        return command.name == "git-commit";
-    };
-    let mut args = args.iter().map(|arg| arg.known_text());
-    while let Some(arg) = args.next() {
-        let Some(option) = arg.and_then(|arg| arg.strip_prefix('-')) else {
-            return true;
-        };
-        match option.strip_prefix('-') {
-            Some("") => return args.next().is_some(),
-            Some(long) if ["inc", "on", "path"].iter().any(|it| long.starts_with(it)) => {
-                return true;
-            }
-            Some(long) if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
-            Some(_) => {}
-            None => {
-                let valued = option.find(['C', 'F', 'c', 'm', 't', 'S', 'u']);
-                let flags = option.get(..valued.unwrap_or(option.len()));
-                if flags.is_none_or(|flags| flags.contains(['i', 'o'])) {
-                    return true;
-                }
-                // `-S` and `-u` have their value in the same word, or none.
-                let is_last = valued.is_some_and(|at| at + 1 == option.len());
-                if is_last && !option.ends_with(['S', 'u']) {
-                    args.next();
-                }
-            }
-        }
-    }
-    false
 }
 
 /// Change by a git command that affects later git commands of the same line.
@@ -292,7 +199,7 @@ fn starts_gpg(command: &SimpleCommand) -> bool {
 
 /// Returns the folders in which the command works: the bases, changed by `-C`. `None` if an option names the
 /// repository.
-fn working_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
+pub(crate) fn working_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut folders = bases.to_vec();
     let mut args = command.args.iter();
     while let Some(option) = args.next().and_then(|arg| arg.known_text()) {
@@ -355,7 +262,7 @@ impl RepositoryCheck<'_> {
                 return false;
             }
         }
-        !self.remote_access.names_local_path(folder)
+        true
     }
 
     /// Returns true if the repository of `work_tree/.git` is plain. `allowed_git_dirs` are folders besides

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 /// Files that list what a search skips.
 const IGNORE_FILE_NAMES: &[&str] = &[".gitignore", ".ignore", ".rgignore"];
 
+/// Maximum number of entries visited, of which `.git` may have many.
+const MAX_ENTRIES: usize = 20_000;
+
 /// Returns true if a search of the folders may read an ignore file that lies elsewhere: in them, below or
-/// above. `enters_hidden`: the search may enter `.git`. Also true if that is uncertain.
-pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf], enters_hidden: bool) -> bool {
-    let mut left = bounded_walk::MAX_ENTRIES;
-    let enters = |folder: &Path| enters_hidden || !folder.ends_with(".git");
+/// above. A search also enters
+/// `.git` if an option or an ignore file says so. Also true if that is uncertain.
+pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf]) -> bool {
+    let mut left = MAX_ENTRIES;
     let mut lies_below = |folder: &PathBuf| {
-        folder.is_dir()
-            && bounded_walk::may_contain_where(folder, &mut left, &enters, &is_foreign_ignore_file)
+        folder.is_dir() && bounded_walk::may_contain(folder, &mut left, &is_foreign_ignore_file)
     };
     let leads_from = |folder: &Path| {
         let mut names = IGNORE_FILE_NAMES.iter().chain(&[".git"]);

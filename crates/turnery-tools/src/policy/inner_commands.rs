@@ -184,7 +184,8 @@ pub(crate) fn xargs_read_access(
     }
     let found = read_only::read_access(source.command, bases, workspace, ProgramSet::Confined)?;
     let mut folders = found.paths;
-    if folders.is_empty() {
+    // The paths of `git ls-files` are patterns.
+    if source.search_paths.is_empty() || source.command.name == "git" {
         folders.extend_from_slice(bases);
     }
     let is_taken_apart = || {
@@ -232,7 +233,7 @@ pub(crate) fn read_access_of_named_files(
     Some(ReadAccess {
         paths,
         reads_unnamed_files: true,
-        may_quote_settings: false,
+        may_quote_settings: reads.may_quote_settings,
     })
 }
 
@@ -268,10 +269,9 @@ fn find_name_source(input: &[SimpleCommand], by_nul: bool) -> Option<NameSource<
     let (lists, search_paths) = match first.name.as_str() {
         "find" => {
             let prints_else = ["-printf", "-ls", "-exec"].iter().any(|word| has(word));
-            let is_place = |word: &&str| !word.starts_with('-') && !matches!(*word, "!" | "(");
-            let search_paths = words.iter().skip(1).copied().take_while(is_place);
+            let search_paths = read_only::find_places(words.get(1..).unwrap_or_default());
             let lists = prints_nul(&words) == by_nul && !(by_nul && has("-print")) && !prints_else;
-            (lists, search_paths.collect())
+            (lists, search_paths.to_vec())
         }
         "grep" | "rg" | "git" => {
             let program = NAME_LISTING_PROGRAMS

@@ -6,12 +6,13 @@ use super::{
     command_line::{CommandLine, SimpleCommand},
     command_line_access::{CommandLineAccess, MAX_LOOKUPS, count_lookups},
     command_line_limits::has_git_command,
-    command_starters::{has_harmless_git_options, hides_command},
+    command_starters::{git_subcommand, hides_command},
     git, guarded_paths,
     hidden_files::denial_message,
     read_only,
-    rule::{EDIT_GROUP, MatchCertainty, READ_GROUP, RulePattern, SHELL_GROUP},
+    rule::{EDIT_GROUP, READ_GROUP, RulePattern, SHELL_GROUP},
     rule_suggestion,
+    shell_word::MatchCertainty,
     user_settings::UserSettings,
 };
 use crate::{access::Access, workspace::Workspace};
@@ -386,7 +387,8 @@ impl Policy {
         found: &CommandLineAccess,
         workspace: &Workspace,
     ) -> Option<Judgement> {
-        let mut unsure = self.may_touch_denied_files(line, found, workspace);
+        let mut unsure = self.is_all_reading_denied(found)
+            || self.may_touch_denied_files(line, found, workspace);
         for rule in self
             .deny
             .iter()
@@ -405,7 +407,7 @@ impl Policy {
                         MatchCertainty::Yes => return Some(deny_by_rule(rule)),
                         MatchCertainty::Maybe => unsure = true,
                         MatchCertainty::No => {
-                            unsure |= hides_command(command) && !has_harmless_git_options(command);
+                            unsure |= hides_command(command) && git_subcommand(command).is_none();
                         }
                     }
                 }
@@ -447,12 +449,17 @@ impl Policy {
         })
     }
 
-    /// Returns true if a rule may hide what a read-only command shows, although it cannot be found out which files
-    /// these are.
+    /// Returns true if a rule may hide settings that a read-only command quotes.
     fn may_hide(&self, reads: &read_only::ReadAccess) -> bool {
-        self.deny.iter().any(|rule| {
-            rule.tool == READ_GROUP && (reads.may_quote_settings || rule.pattern.is_none())
-        })
+        reads.may_quote_settings && self.deny.iter().any(|rule| rule.tool == READ_GROUP)
+    }
+
+    /// Returns true if a rule denies all reading, and a command reads files.
+    fn is_all_reading_denied(&self, found: &CommandLineAccess) -> bool {
+        let denies = |rule: &Rule| rule.tool == READ_GROUP && rule.pattern.is_none();
+        let mut reads = found.reads.iter().flatten();
+        self.deny.iter().any(denies)
+            && reads.any(|reads| reads.reads_unnamed_files || !reads.paths.is_empty())
     }
 
     fn find_read_denial(

@@ -180,7 +180,12 @@ fn search_of_hidden_files_is_asked_about() {
     let folder = bench.workspace.cwd().join("a");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join(".env"), "").unwrap();
-    for command in ["rg KEY", "grep -r KEY .", "grep -r KEY a", "diff -r a b"] {
+    for command in [
+        "rg --hidden KEY",
+        "grep -r KEY .",
+        "grep -r KEY a",
+        "diff -r a b",
+    ] {
         assert!(
             matches!(bench.judge_shell(&policy, command), Judgement::Ask { .. }),
             "{command}"
@@ -446,6 +451,9 @@ fn words_that_may_name_denied_files_are_not_allowed() {
 #[test]
 fn scripts_and_git_readers_do_not_reveal_denied_files() {
     let bench = JudgementFixture::new();
+    let git_dir = bench.workspace.cwd().join(".git");
+    std::fs::create_dir(&git_dir).unwrap();
+    std::fs::write(git_dir.join("config"), "").unwrap();
     let git = policy(Mode::Ask, &[], &["read(**/.gitignore)", "read(.git/**)"]).with_confined(true);
     for command in ["git check-ignore -v x", "git config --get core.bare"] {
         assert_ne!(

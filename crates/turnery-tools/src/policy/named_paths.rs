@@ -17,8 +17,26 @@ pub(super) fn named_paths(
     bases: &[PathBuf],
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
-    let words = command.args.iter().filter_map(|arg| arg.known_text());
+    let is_commit = command.name == "git"
+        && command.args.first().and_then(|arg| arg.known_text()) == Some("commit");
+    let before = std::iter::once(None).chain(command.args.iter().map(Some));
+    let words = command.args.iter().zip(before).filter_map(|(arg, before)| {
+        let option = before
+            .and_then(|before| before.known_text())
+            .unwrap_or_default();
+        let word = arg.known_text()?;
+        // A message may be about any file.
+        let is_message = is_commit && (takes_message(option) || word.starts_with("--message="));
+        (!is_message).then_some(word)
+    });
     all_paths(words.flat_map(named_parts).collect(), bases, workspace)
+}
+
+/// Returns true for an option of `git commit` whose value is the next word, a message.
+pub(super) fn takes_message(option: &str) -> bool {
+    let letters = option.strip_prefix('-').and_then(|it| it.strip_suffix('m'));
+    option == "--message"
+        || letters.is_some_and(|letters| letters.chars().all(|c| "aenqsv".contains(c)))
 }
 
 /// Returns the paths of the program if its name is a path. A shell reads a file that is no program as a script, and

@@ -28,8 +28,8 @@ pub(crate) struct ReadAccess {
     /// True if the command also reads files that its words do not name: everything below a folder, or git's
     /// objects.
     pub(crate) reads_unnamed_files: bool,
-    /// True if the command may show lines of settings that its words do not name: git's configuration and ignore
-    /// files, manifests in messages.
+    /// True if the command may show lines of settings that its words do not name: ignore files of git, manifests in
+    /// messages.
     pub(crate) may_quote_settings: bool,
 }
 
@@ -140,14 +140,12 @@ pub(crate) fn read_access(
             may_quote_settings: false,
         });
     }
-    let mut enters_hidden_folders = false;
     let operands = match program.operands {
         ProgramOperands::AwkProgram => read_only_scripts::awk_input_files(command)?,
         ProgramOperands::Condition => conditional_expressions::condition_paths(command)?,
         ProgramOperands::FindTests => find_searched_folders(args, is_confined)?,
         ProgramOperands::PatternThenPaths => {
             let given = arguments(program, args, is_confined)?;
-            enters_hidden_folders = given.may_enter_hidden_folders();
             given.searched_paths()?.to_vec()
         }
         ProgramOperands::Xargs => return None,
@@ -239,10 +237,10 @@ pub(crate) fn read_access(
     }
     let quotes = matches!(
         program.words,
-        ["cargo" | "npm", ..] | ["git", "check-ignore" | "config", ..]
+        ["cargo" | "npm", _, ..] | ["git", "check-ignore", ..]
     );
     let widely = match program.operands {
-        _ if quotes => true,
+        _ if quotes || matches!(program.words, ["git", "config", ..]) => true,
         ProgramOperands::PatternThenPaths | ProgramOperands::Revisions => true,
         ProgramOperands::Paths => command.name == "diff",
         ProgramOperands::None
@@ -267,7 +265,7 @@ pub(crate) fn read_access(
     }
     if !is_confined && command.name == "rg" {
         let searched = if paths.is_empty() { bases } else { &paths };
-        if ignore_files::may_read_foreign_ignore_files(searched, enters_hidden_folders) {
+        if ignore_files::may_read_foreign_ignore_files(searched) {
             return None;
         }
     }
@@ -403,7 +401,8 @@ fn find_exec_access(
         && !(inner.iter()).any(|word| word.contains("{}") || *word == ";");
     let folders = find_searched_folders(tests, true).filter(|_| is_plain)?;
     let mut folders = resolve_paths(&folders, bases, workspace)?;
-    if folders.is_empty() {
+    // Other words are files to compare with.
+    if find_places(tests).is_empty() {
         folders.extend_from_slice(bases);
     }
     let words = words
@@ -470,13 +469,16 @@ fn printf_only_prints(args: &[&str]) -> bool {
     })
 }
 
-fn find_searched_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
+/// Returns the words of `find` that name the places to search.
+pub(crate) fn find_places<'a, 'w>(args: &'a [&'w str]) -> &'a [&'w str] {
     let is_test = |arg: &&str| arg.starts_with('-') || matches!(*arg, "!" | "(" | ")");
-    let mut folders: Vec<&str> = args
-        .iter()
-        .copied()
-        .take_while(|arg| !is_test(arg))
-        .collect();
+    let end = args.iter().position(is_test).unwrap_or(args.len());
+    args.get(..end).unwrap_or_default()
+}
+
+/// Returns the places that `find` searches and the files that it compares with.
+fn find_searched_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
+    let mut folders = find_places(args).to_vec();
     let mut tests = args[folders.len()..].iter();
     while let Some(test) = tests.next() {
         if is_confined && *test == "-newer" {

@@ -27,11 +27,6 @@ impl<'a> ParsedArguments<'a> {
         }
     }
 
-    /// Returns true if `rg` may search hidden folders, which a glob can name.
-    pub(crate) fn may_enter_hidden_folders(&self) -> bool {
-        self.short.contains(['g', 'u']) || self.has_long(&["--glob", "--hidden"])
-    }
-
     fn has_long(&self, names: &[&str]) -> bool {
         self.long.iter().any(|it| names.contains(it))
     }

@@ -7,7 +7,7 @@ use super::{
     command_starters::{as_git_command, possible_scripts},
     known_commands,
     program_name::{ProgramName, base_name},
-    shell_word::ShellWord,
+    shell_word::{MatchCertainty, ShellWord},
 };
 use crate::Workspace;
 use globset::GlobMatcher;
@@ -126,17 +126,6 @@ fn resolve_pattern_links(pattern: &str) -> Option<String> {
     let rest = pattern.strip_prefix(written.to_str()?)?;
     let resolved = globset::escape(resolved.to_str()?);
     (resolved != written.to_str()?).then(|| format!("{resolved}{rest}"))
-}
-
-/// Certainty that a rule for commands matches a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum MatchCertainty {
-    /// No match.
-    No,
-    /// Known only when the command runs.
-    Maybe,
-    /// Certain match.
-    Yes,
 }
 
 impl Rule {

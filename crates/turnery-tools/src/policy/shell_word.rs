@@ -1,6 +1,5 @@
 //! Determines the value of a word of a command line, as far as it is certain.
 
-use super::rule::MatchCertainty;
 use tree_sitter::Node;
 
 /// Word of a command.
@@ -18,6 +17,8 @@ pub(crate) enum ShellWord {
     PublicText,
     /// Unknown unquoted text that holds no secret: any number of words.
     PublicWords,
+    /// Exactly one word, known only at run time.
+    UnknownText,
     /// Known only at run time: a variable, a pattern, the output of a command.
     Dynamic,
 }
@@ -28,7 +29,11 @@ impl ShellWord {
             Self::Literal(text) | Self::FileName(text) | Self::UnorderedFileName(text) => {
                 Some(text)
             }
-            Self::ExitCode | Self::PublicText | Self::PublicWords | Self::Dynamic => None,
+            Self::ExitCode
+            | Self::PublicText
+            | Self::PublicWords
+            | Self::UnknownText
+            | Self::Dynamic => None,
         }
     }
 
@@ -41,9 +46,21 @@ impl ShellWord {
             | Self::ExitCode
             | Self::PublicText
             | Self::PublicWords
+            | Self::UnknownText
             | Self::Dynamic => MatchCertainty::Maybe,
         }
     }
+}
+
+/// Certainty that a word or a rule for commands matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MatchCertainty {
+    /// No match.
+    No,
+    /// Known only when the command runs.
+    Maybe,
+    /// Certain match.
+    Yes,
 }
 
 /// Error of a word that cannot be read with certainty.
@@ -159,7 +176,9 @@ fn parse_double_quoted(node: Node<'_>, text: &str) -> Result<ShellWord, Ambiguou
     let mut holds_number = false;
     if !plain {
         return match has_only_known_parts(node, text) {
-            true => Ok(ShellWord::Dynamic),
+            // Quoted, this expands to several words.
+            true if text.contains("$@") => Ok(ShellWord::Dynamic),
+            true => Ok(ShellWord::UnknownText),
             false => Err(AmbiguousWordError),
         };
     }

@@ -216,6 +216,7 @@ impl<'a> ExpansionScope<'a> {
             ShellWord::FileName(_)
             | ShellWord::UnorderedFileName(_)
             | ShellWord::PublicWords
+            | ShellWord::UnknownText
             | ShellWord::Dynamic => WordPart::Dynamic,
         }])
     }
@@ -294,6 +295,7 @@ impl<'a> ExpansionScope<'a> {
             ShellWord::ExitCode
             | ShellWord::PublicText
             | ShellWord::PublicWords
+            | ShellWord::UnknownText
             | ShellWord::Dynamic => None,
         }
     }

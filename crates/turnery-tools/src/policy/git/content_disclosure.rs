@@ -8,7 +8,10 @@ use super::{
     },
     index, program_name,
 };
-use crate::workspace::canonicalize;
+use crate::{
+    policy::{command_starters::git_subcommand, shell_word::ShellWord},
+    workspace::canonicalize,
+};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -20,19 +23,16 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
         "git" => {}
         name => return name.starts_with("git-"),
     }
-    let mut args = command.args.iter().map(|arg| arg.known_text());
-    let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
-    match command.args.first().and_then(|arg| arg.known_text()) {
+    let args = git_subcommand(command).unwrap_or(&command.args);
+    let mut words = args.iter().map(ShellWord::known_text);
+    let mut has = |may_show: fn(&str) -> bool| words.any(|arg| arg.is_none_or(may_show));
+    let word_at = |at: usize| args.get(at).and_then(ShellWord::known_text);
+    match word_at(0) {
         Some("log" | "reflog" | "shortlog") => {
             has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
         }
         // `git stash` passes its options to `git log`.
-        Some("stash")
-            if command
-                .args
-                .get(1)
-                .is_some_and(|arg| arg.known_text() == Some("list")) =>
-        {
+        Some("stash") if word_at(1) == Some("list") => {
             has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
         }
         Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
@@ -47,6 +47,8 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
         Some("rebase") => has(|arg| {
             has_short_option(arg, &['i', 'x']) || arg.starts_with("--e") || arg.starts_with("--sh")
         }),
+        Some("remote") => false,
+        Some("config") => word_at(1) != Some("--get"),
         // A tag may point to a file.
         Some("branch" | "for-each-ref" | "tag") => {
             has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
@@ -54,8 +56,8 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
         Some(
             "--version" | "cherry-pick" | "clean" | "clone" | "count-objects" | "describe"
             | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree" | "merge"
-            | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote" | "revert"
-            | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "version" | "worktree",
+            | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "revert" | "rev-list"
+            | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "version" | "worktree",
         ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
         _ => true,
     }
@@ -148,6 +150,53 @@ pub(crate) fn may_track(
             folder.map_or(true, |folder| may_track_in_folder(&folder, is_met))
         })
     })
+}
+
+/// Returns true for a command of git that shows no other files than the repository tracks, as each folder that it
+/// starts in lies in one: not outside, where `git diff` compares any files.
+pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> bool {
+    let is_in_repository = |folder: &PathBuf| {
+        let Ok(folder) = canonicalize(folder) else {
+            return false;
+        };
+        let kinds = folder
+            .ancestors()
+            .map(|above| classify_dot_git(&above.join(".git")));
+        let mut found = kinds.filter(|kind| !matches!(kind, DotGitKind::NotRepository));
+        matches!(found.next(), Some(DotGitKind::Repository))
+    };
+    let folders = super::working_folders(command, bases);
+    super::is_git(command)
+        && !may_show_untracked(command)
+        && git_subcommand(command).is_some_and(only_reads_tracked)
+        && folders.is_some_and(|folders| folders.iter().all(is_in_repository))
+}
+
+/// Returns true for subcommands that only read what is tracked, unless an option adds other files.
+fn only_reads_tracked(subcommand: &[ShellWord]) -> bool {
+    let name = subcommand.first().and_then(ShellWord::known_text);
+    matches!(
+        name,
+        Some("blame" | "diff" | "grep" | "log" | "rev-list" | "shortlog" | "show" | "status")
+    )
+}
+
+/// Returns git's own configuration files for commands that show lines of them.
+pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+    if !super::is_git(command)
+        || !["config", "remote", "var"]
+            .into_iter()
+            .any(|word| super::has_word(command, word))
+    {
+        return Vec::new();
+    }
+    let folders = bases.iter().filter_map(|base| canonicalize(base).ok());
+    let folders: Vec<PathBuf> = folders.collect();
+    let above = folders.iter().flat_map(|folder| folder.ancestors());
+    above
+        .flat_map(|folder| ["config", "config.worktree"].map(|name| folder.join(".git").join(name)))
+        .filter(|path| entry_kind(path) != EntryKind::Absent)
+        .collect()
 }
 
 /// How git may treat a `.git`: as a repository, or by continuing in the folder above.

@@ -12,6 +12,7 @@ use std::fs;
 fn git_policy() -> Policy {
     let rules = [
         "shell(git:*)",
+        "shell(/usr/bin/git:*)",
         "shell(git-upload-archive:*)",
         "shell(echo:*)",
     ];
@@ -86,6 +87,7 @@ fn commands_that_open_what_a_commit_names_are_asked_about() {
         "git commit -u src",
         "git commit -C HEAD src",
         "git commit --pathspec-from-file=x -m x",
+        "/usr/bin/git commit -m x .",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -105,6 +107,56 @@ fn commands_that_open_what_a_commit_names_are_asked_about() {
         "git commit -m shell",
         "git commit -m '50% Gain'",
         "git tag push",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+/// An unknown word may be any option, an unknown subcommand anything, and some start programs by themselves.
+#[test]
+fn git_that_is_not_understood_is_asked_about() {
+    let bench = everyday_fixture();
+    let policy = git_policy();
+    for line in [
+        "git diff $(echo --submodule=diff) HEAD~1 HEAD",
+        "git log -p -1 \"$(echo --submodule=diff)\"",
+        "git diff HEAD *",
+        "git worktree $(echo remove) wt",
+        "git worktree {remove,wt}",
+        "git init $(echo src)",
+        "git commit -m $(echo x .)",
+        "git commit -m {x,.}",
+        "git commit -m *",
+        "git commit -m x\"$(echo ' .')\" $x",
+        "git commit -m \"$@\"",
+        "git commit --date $(echo now .) -m x",
+        "git submodule summary",
+        "git submodule--helper summary",
+        "git instaweb",
+        "git difftool -y",
+        "git mergetool -y",
+        "git upload-archive--writer x",
+        "git hook run x",
+        "git quiltimport",
+        "git credential fill",
+        "git wt remove x",
+        "git clone --template=x https://example.org/x.git",
+        "git clone -c core.hooksPath=x https://example.org/x.git",
+        "git clone --config=a.b=c https://example.org/x.git",
+        "git init --template=x",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "git commit -m \"$(echo x)\"",
+        "git commit -am \"$x\"",
+        "/usr/bin/git commit -m x",
+        "git sparse-checkout set src",
+        "git update-index --chmod=+x a.txt",
+        "git stage src",
+        "git diff-index HEAD -- src",
+        "git whatchanged src",
+        "git clone https://example.org/x.git",
     ] {
         assert!(is_allowed(&bench, &policy, line), "{line}");
     }

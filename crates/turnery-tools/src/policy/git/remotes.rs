@@ -13,17 +13,28 @@ const LOCAL_SUBCOMMANDS: &[&str] = &[
     "am",
     "annotate",
     "apply",
+    "bisect",
     "blame",
     "branch",
     "cat-file",
+    "check-attr",
     "check-ignore",
     "checkout",
+    "cherry",
     "cherry-pick",
     "clean",
     "commit",
     "config",
+    "count-objects",
     "describe",
     "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "format-patch",
+    "fsck",
+    "gc",
     "grep",
     "init",
     "log",
@@ -32,7 +43,9 @@ const LOCAL_SUBCOMMANDS: &[&str] = &[
     "merge",
     "merge-base",
     "mv",
+    "notes",
     "pickaxe",
+    "range-diff",
     "rebase",
     "reflog",
     "reset",
@@ -43,12 +56,37 @@ const LOCAL_SUBCOMMANDS: &[&str] = &[
     "rm",
     "shortlog",
     "show",
+    "show-branch",
+    "show-ref",
+    "sparse-checkout",
+    "stage",
     "stash",
     "status",
     "switch",
+    "symbolic-ref",
     "tag",
+    "update-index",
+    "update-ref",
+    "version",
+    "whatchanged",
     "worktree",
 ];
+
+/// Subcommands of git that may contact a remote.
+const REMOTE_SUBCOMMANDS: &[&str] = &[
+    "archive",
+    "clone",
+    "fetch",
+    "ls-remote",
+    "pull",
+    "push",
+    "remote",
+];
+
+/// Returns true for subcommands whose effects are known. Others may be aliases, or start programs by themselves.
+pub(super) fn is_known_subcommand(word: &str) -> bool {
+    LOCAL_SUBCOMMANDS.contains(&word) || REMOTE_SUBCOMMANDS.contains(&word)
+}
 
 /// Remotes that a command may contact.
 pub(super) enum RemoteAccess {
@@ -85,8 +123,8 @@ impl RemoteAccess {
         }
     }
 
-    /// Returns true if the command, which runs in `folder` outside a repository, may contact one that it names by its
-    /// path.
+    /// Returns true if the command, which runs in `folder`, may contact a repository that it names by its path from
+    /// there.
     pub(super) fn names_local_path(&self, folder: &Path) -> bool {
         match self {
             Self::None | Self::Pushes(_) => false,

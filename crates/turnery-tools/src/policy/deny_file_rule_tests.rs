@@ -1,0 +1,183 @@
+//! Checks that deny rules for files stop lines that may show those files, and no others.
+
+use super::{
+    Mode, Policy,
+    everyday_line_tests::{EverydayFixture, everyday_fixture, is_allowed},
+};
+
+fn check_reading(bench: &EverydayFixture, deny: &str, stopped: &[&str], allowed: &[&str]) {
+    for mode in [Mode::Ask, Mode::Plan, Mode::Edit] {
+        let policy = Policy::new(mode, Vec::new(), vec![deny.parse().unwrap()]).with_confined(true);
+        for line in allowed {
+            assert!(is_allowed(bench, &policy, line), "{line} in {mode:?}");
+        }
+        for line in stopped {
+            assert!(!is_allowed(bench, &policy, line), "{line} in {mode:?}");
+        }
+    }
+}
+
+/// Lines that only read and show no hidden file need no permission.
+#[test]
+fn read_rule_stops_no_line_that_shows_other_files() {
+    let bench = everyday_fixture();
+    let cwd = bench.workspace.cwd();
+    std::fs::write(cwd.join(".env"), "x\n").unwrap();
+    let check = |stopped: &[&str], allowed: &[&str]| {
+        check_reading(&bench, "read(.env)", stopped, allowed);
+    };
+    let of_commits = [
+        "git diff",
+        "git diff -- .",
+        "git show HEAD",
+        "git log -p",
+        "git grep foo",
+    ];
+    let allowed = [
+        "git status",
+        "git log --stat",
+        "git ls-files",
+        "git status .",
+        "git -C . status",
+        "git log --oneline .",
+        "cargo --version",
+        "rg foo src",
+        "grep -rn foo src",
+        "find src -name '*.rs' | xargs wc -l",
+        "find src -name '*.rs' -exec grep -l foo {} +",
+    ];
+    let stopped = [
+        "cat .env",
+        "find src -name '*.rs' | xargs cat .env",
+        "find -type f -exec grep -l foo {} +",
+        "find -type f | xargs grep -l foo",
+        "cat .e*",
+        "grep -rn foo",
+        "grep -rn -- '-*e*'",
+        "grep -r -- --regexp",
+        "egrep -r -- '-*e*'",
+        "rg foo",
+        "rg -- '-*e*'",
+        "rg -tmake foo",
+        "rg --hidden foo",
+        "rg -uu foo",
+        "rg -g '*' foo",
+        "find -newer README.md -type f -exec cat {} +",
+        "find -newer README.md -type f | xargs cat",
+        "find ! -newer README.md -exec cat {} +",
+        "git ls-files -zo '*env' | xargs -0 cat --",
+        "git -C src diff ../README.md ../.env",
+        "find . -type f -exec grep -l foo {} +",
+        "find . -type f | xargs grep -l foo",
+        "git diff --no-index src .env",
+        "git grep --untracked foo",
+        "git check-ignore -v x",
+        "cargo metadata --no-deps --offline",
+    ];
+    let add = |file| {
+        let mut git = std::process::Command::new("git");
+        let status = git.arg("-C").arg(cwd).args(["add", file]).status();
+        assert!(status.unwrap().success());
+    };
+    add("README.md");
+    check(&stopped, &allowed);
+    check(&[], &of_commits);
+    add(".env");
+    check(&of_commits, &allowed);
+}
+
+/// Of files outside a repository, `git diff` shows any.
+#[test]
+fn git_outside_repositories_is_stopped_by_named_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("src")).unwrap();
+    for name in [".env", "a.txt", "src/b.txt"] {
+        std::fs::write(root.join(name), "x\n").unwrap();
+    }
+    let bench = EverydayFixture::at(folder);
+    let stopped = [
+        "git -C src diff ../a.txt ../.env",
+        "git diff --no-index a.txt .env",
+        "git diff src .",
+    ];
+    check_reading(&bench, "read(.env)", &stopped, &["git status", "ls src"]);
+}
+
+#[test]
+fn quoted_settings_are_hidden() {
+    let bench = everyday_fixture();
+    let stopped = [
+        "npm ls",
+        "find src -exec npm ls --json {} +",
+        "cat package.json",
+    ];
+    check_reading(&bench, "read(package.json)", &stopped, &["git remote -v"]);
+    let stopped = [
+        "git remote -v",
+        "git remote get-url origin",
+        "git config --get a.b",
+    ];
+    check_reading(
+        &bench,
+        "read(.git/config)",
+        &stopped,
+        &["git status", "git log"],
+    );
+    check_reading(
+        &bench,
+        "read(.env)",
+        &[],
+        &["git remote -v", "git config --get user.name"],
+    );
+    let cwd = bench.workspace.cwd();
+    std::fs::write(cwd.join(".env"), "[x\n").unwrap();
+    check_reading(&bench, "read(.env)", &[], &["rg foo src"]);
+    std::os::unix::fs::symlink(".env", cwd.join(".ignore")).unwrap();
+    check_reading(
+        &bench,
+        "read(.env)",
+        &["rg foo src", "find src | xargs rg foo"],
+        &["ls"],
+    );
+}
+
+/// A rule for all reading also wins over rules and modes that allow commands.
+#[test]
+fn rule_against_all_reading_wins() {
+    let bench = everyday_fixture();
+    let allow = ["shell(cat:*)", "shell(git diff:*)", "shell"];
+    let allow: Vec<_> = allow.iter().map(|rule| rule.parse().unwrap()).collect();
+    for mode in Mode::ALL {
+        let policy = Policy::new(mode, allow.clone(), vec!["read".parse().unwrap()]);
+        let policy = policy.with_confined(true);
+        for line in ["cat README.md", "grep -rn x .", "git log -p", "git diff"] {
+            assert!(!is_allowed(&bench, &policy, line), "{line} in {mode:?}");
+        }
+        for line in ["echo x", "pwd", "date"] {
+            assert!(is_allowed(&bench, &policy, line), "{line} in {mode:?}");
+        }
+    }
+}
+
+/// The message of a commit may be about any file.
+#[test]
+fn message_of_commit_names_no_file() {
+    let bench = everyday_fixture();
+    let policy = Policy::new(Mode::Auto, Vec::new(), vec!["read(.env)".parse().unwrap()]);
+    for line in [
+        "git commit -m 'Ignore .env'",
+        "git commit -am .env",
+        "git commit --message .env",
+        "git commit --message=.env",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "git commit -F .env",
+        "git commit -Fm .env",
+        "git commit -m x .env",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Decides which git commands a rule can allow: those that stay in the checked repository.
+
+use super::{has_word, program_name, remotes};
+use crate::policy::{
+    command_line::SimpleCommand, command_starters::as_git_command, named_paths::takes_message,
+    shell_word::ShellWord,
+};
+
+/// Long options of `git commit` whose value may be the next word.
+const VALUED_COMMIT_OPTIONS: &[&str] = &[
+    "author",
+    "cleanup",
+    "date",
+    "file",
+    "fixup",
+    "message",
+    "reedit-message",
+    "reuse-message",
+    "squash",
+    "template",
+    "trailer",
+];
+
+/// Returns true if every word of the command is known, except the message of a commit, and it works in, and opens
+/// files of, no other folder than the checked repository. An unknown word may be any option.
+pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
+    if command.name != "git" {
+        return true;
+    }
+    let mut args = command.args.iter();
+    let subcommand = args.next().and_then(|arg| arg.known_text());
+    let mut is_message = false;
+    let are_known = args.all(|arg| {
+        let is_one_word = matches!(arg, ShellWord::UnknownText | ShellWord::PublicText);
+        let is_known = arg.known_text().is_some() || is_message && is_one_word;
+        is_message = subcommand == Some("commit") && arg.known_text().is_some_and(takes_message);
+        is_known
+    });
+    are_known
+        && subcommand.is_some_and(remotes::is_known_subcommand)
+        && !works_in_other_folder(command)
+        && !takes_template(command)
+        && !shows_submodules(command)
+        && !commits_named_files(command)
+}
+
+/// Returns the command under the name `git`, however it is called: `/usr/bin/git x`, `git-x`.
+pub(super) fn as_plain_git(command: &SimpleCommand) -> SimpleCommand {
+    let mut git = as_git_command(command).unwrap_or_else(|| command.clone());
+    git.name = program_name::base_name(&git.name).to_owned();
+    git
+}
+
+/// Returns true for a new repository with settings or hooks that the line chooses.
+fn takes_template(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let is_setting =
+        |word: &str| word.starts_with("--t") || word.starts_with("--c") || word.starts_with("-c");
+    matches!(words.next(), Some("clone" | "init")) && words.any(is_setting)
+}
+
+/// Returns true for commands that work in a folder named by work tree records or by their own arguments,
+/// which is not checked.
+fn works_in_other_folder(command: &SimpleCommand) -> bool {
+    let has = |word| has_word(command, word);
+    let is_folder = |word: &str| word != "init" && !word.starts_with('-');
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
+        || has("init") && words.any(is_folder)
+}
+
+/// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
+fn shows_submodules(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    words.any(|word| word.starts_with("--subm") && word != "--submodule=short")
+}
+
+/// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the
+/// way to them and outside the work tree.
+fn commits_named_files(command: &SimpleCommand) -> bool {
+    let mut args = command.args.iter().map(|arg| arg.known_text());
+    if args.next() != Some(Some("commit")) {
+        return false;
+    }
+    while let Some(arg) = args.next() {
+        let Some(option) = arg.and_then(|arg| arg.strip_prefix('-')) else {
+            return true;
+        };
+        match option.strip_prefix('-') {
+            Some("") => return args.next().is_some(),
+            Some(long) if ["inc", "on", "path"].iter().any(|it| long.starts_with(it)) => {
+                return true;
+            }
+            Some(long) if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
+            Some(_) => {}
+            None => {
+                let valued = option.find(['C', 'F', 'c', 'm', 't', 'S', 'u']);
+                let flags = option.get(..valued.unwrap_or(option.len()));
+                if flags.is_none_or(|flags| flags.contains(['i', 'o'])) {
+                    return true;
+                }
+                // `-S` and `-u` have their value in the same word, or none.
+                let is_last = valued.is_some_and(|at| at + 1 == option.len());
+                if is_last && !option.ends_with(['S', 'u']) {
+                    args.next();
+                }
+            }
+        }
+    }
+    false
+}
