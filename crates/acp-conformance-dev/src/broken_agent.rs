@@ -8,7 +8,7 @@ mod pump;
 mod recording;
 
 use crate::faults::{Fault, ProcessFault};
-use pump::{AgentPipes, Pump};
+use pump::Pump;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::{self, Write},
@@ -47,7 +47,9 @@ const STAY_DURATION: Duration = Duration::from_secs(600);
 /// If the agent cannot be started, or the system is out of pipes.
 pub fn run_broken_agent(broken: &BrokenAgent) -> io::Result<ExitCode> {
     let process_fault = broken.fault.and_then(Fault::process_fault);
-    apply_start_fault(process_fault)?;
+    if process_fault == Some(ProcessFault::Banner) {
+        write_stdout(b"Welcome to the broken agent!\n")?;
+    }
     let mut child = bound_command(&broken.command)?
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -56,9 +58,8 @@ pub fn run_broken_agent(broken: &BrokenAgent) -> io::Result<ExitCode> {
         return Err(io::Error::other("no pipes to the agent"));
     };
     let pid = Pid::from_child(&child);
-    let pipes = AgentPipes { stdin, stdout, pid };
-    let pump = Arc::new(Pump::new(broken, process_fault, pipes)?);
-    let pump_thread = pump.start()?;
+    let pump = Arc::new(Pump::new(broken, process_fault, stdin, pid)?);
+    let pump_thread = pump.start(stdout)?;
     let (ended, mut end) = oneshot::channel();
     thread::spawn(move || ended.send(child.wait()));
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -109,22 +110,6 @@ fn forward_signal(agent: Pid, signal: Signal, process_fault: Option<ProcessFault
     }
 }
 
-fn apply_start_fault(process_fault: Option<ProcessFault>) -> io::Result<()> {
-    match process_fault {
-        Some(ProcessFault::Banner) => write_stdout(b"Welcome to the broken agent!\n"),
-        Some(
-            ProcessFault::Farewell
-            | ProcessFault::StaysAfterEof
-            | ProcessFault::DiesAtEof
-            | ProcessFault::ExitsWithOne
-            | ProcessFault::IgnoresSigterm
-            | ProcessFault::LeavesChild
-            | ProcessFault::OutlivesStdout,
-        )
-        | None => Ok(()),
-    }
-}
-
 fn write_stdout(line: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     stdout.write_all(line)?;
@@ -158,13 +143,7 @@ fn apply_exit_fault(
             // If `sleep` cannot be started, the mutation table reports the fault as not caught.
             let _ = child.stderr(Stdio::null()).spawn();
         }
-        Some(
-            ProcessFault::Banner
-            | ProcessFault::StaysAfterEof
-            | ProcessFault::IgnoresSigterm
-            | ProcessFault::OutlivesStdout,
-        )
-        | None => {}
+        _ => {}
     }
     ExitCode::from(code)
 }

@@ -32,13 +32,6 @@ const SLEEP_DURATION: Duration = Duration::from_secs(8);
 /// Exit code after [`SideEffect::Die`].
 const DIE_EXIT_CODE: i32 = 101;
 
-/// Pipes and process id of the agent.
-pub(super) struct AgentPipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) pid: Pid,
-}
-
 /// Forwarder of both streams.
 pub(super) struct Pump {
     process_fault: Option<ProcessFault>,
@@ -47,10 +40,7 @@ pub(super) struct Pump {
     recorder: Mutex<Option<Recorder>>,
     from_client: File,
     to_client: Mutex<File>,
-    /// Duplicate of `to_client`, polled without taking the lock.
-    client_stdout: File,
     to_agent: Mutex<Option<ChildStdin>>,
-    from_agent: Mutex<Option<ChildStdout>>,
     agent_pid: Pid,
     client_eof: AtomicBool,
 }
@@ -59,7 +49,6 @@ pub(super) struct Pump {
 pub(super) struct PumpThread {
     thread: JoinHandle<()>,
     agent_ended: OwnedFd,
-    pump: Arc<Pump>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +59,8 @@ impl Pump {
     pub(super) fn new(
         broken: &BrokenAgent,
         process_fault: Option<ProcessFault>,
-        pipes: AgentPipes,
+        agent_stdin: ChildStdin,
+        agent_pid: Pid,
     ) -> io::Result<Self> {
         let recorder = broken
             .recording_dir
@@ -84,10 +74,8 @@ impl Pump {
             recorder: Mutex::new(recorder),
             from_client: io::stdin().as_fd().try_clone_to_owned()?.into(),
             to_client: Mutex::new(io::stdout().as_fd().try_clone_to_owned()?.into()),
-            client_stdout: io::stdout().as_fd().try_clone_to_owned()?.into(),
-            to_agent: Mutex::new(Some(pipes.stdin)),
-            from_agent: Mutex::new(Some(pipes.stdout)),
-            agent_pid: pipes.pid,
+            to_agent: Mutex::new(Some(agent_stdin)),
+            agent_pid,
             client_eof: AtomicBool::new(false),
         })
     }
@@ -97,17 +85,15 @@ impl Pump {
         self.client_eof.load(Ordering::SeqCst)
     }
 
-    pub(super) fn start(self: &Arc<Self>) -> io::Result<PumpThread> {
+    pub(super) fn start(self: &Arc<Self>, agent_stdout: ChildStdout) -> io::Result<PumpThread> {
         let (wake, ended) = pipe()?;
         let to_agent = Arc::clone(self);
         thread::spawn(move || to_agent.pump_to_agent());
         let to_client = Arc::clone(self);
-        let thread = thread::spawn(move || to_client.pump_to_client(&wake));
-        let pump = Arc::clone(self);
+        let thread = thread::spawn(move || to_client.pump_to_client(agent_stdout, &wake));
         Ok(PumpThread {
             thread,
             agent_ended: ended,
-            pump,
         })
     }
 
@@ -139,19 +125,11 @@ impl Pump {
     }
 
     /// Forwards the agent's output; `wake` becomes readable once the agent has exited.
-    fn pump_to_client(&self, wake: &OwnedFd) {
-        let Some(mut stdout) = lock(&self.from_agent).take() else {
-            return;
-        };
+    fn pump_to_client(&self, mut stdout: ChildStdout, wake: &OwnedFd) {
         let mut rest = Vec::new();
         let mut piece = vec![0; READ_SIZE];
         let outlives_client = self.process_fault == Some(ProcessFault::OutlivesStdout);
-        while wait_readable(
-            stdout.as_fd(),
-            wake.as_fd(),
-            &self.client_stdout,
-            outlives_client,
-        ) {
+        while wait_readable(stdout.as_fd(), wake.as_fd(), outlives_client) {
             match stdout.read(&mut piece) {
                 Ok(length @ 1..) => {
                     let passed = self.forward(Direction::ToClient, &piece[..length], &mut rest);
@@ -251,12 +229,8 @@ fn write_to_agent(agent: Option<&mut Option<ChildStdin>>, bytes: &[u8]) -> io::R
 }
 
 /// Waits for agent output; returns false once the agent has exited or the client is gone.
-fn wait_readable(
-    stdout: BorrowedFd<'_>,
-    wake: BorrowedFd<'_>,
-    client: &File,
-    outlives_client: bool,
-) -> bool {
+fn wait_readable(stdout: BorrowedFd<'_>, wake: BorrowedFd<'_>, outlives_client: bool) -> bool {
+    let client = io::stdout();
     let ready = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
     loop {
         let mut all = [
@@ -284,7 +258,7 @@ impl PumpThread {
     pub(super) fn finish(self) {
         drop(self.agent_ended);
         while !self.thread.is_finished() {
-            let stdout = &self.pump.client_stdout;
+            let stdout = io::stdout();
             let mut client = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::OUT)];
             let patience = Timespec {
                 tv_sec: 0,

@@ -274,6 +274,7 @@ impl Cursor {
     }
 
     fn action(&mut self) -> Result<Action, String> {
+        use Direction::{ToAgent, ToClient};
         match self.word()? {
             "set" => {
                 let pointer = self.word()?;
@@ -304,11 +305,9 @@ impl Cursor {
                 let pointer = self.word()?;
                 self.action_with_json(move |m, members| {
                     let members = || members.as_object().into_iter().flatten();
-                    if let Value::Array(items) = m.get(pointer) {
-                        let mut items = items.clone();
+                    m.edit_array(pointer, |items| {
                         items.retain(|item| members().any(|(key, value)| item[key] != *value));
-                        m.set(pointer, items);
-                    }
+                    });
                 })
             }
             "append" => {
@@ -332,11 +331,11 @@ impl Cursor {
                 Ok(Box::new(move |m| m.turn_into_error(code, &message)))
             }
             "allow" => Ok(Box::new(|m| m.replace_with_allow())),
-            "send-client" => self.action_with_json(|m, message| m.send_to_client(message)),
+            "send-client" => self.action_with_json(|m, message| m.send_after(ToClient, message)),
             "send-client-before" => {
-                self.action_with_json(|m, message| m.send_to_client_before(message))
+                self.action_with_json(|m, message| m.send_before(ToClient, message))
             }
-            "send-agent" => self.action_with_json(|m, message| m.send_to_agent(message)),
+            "send-agent" => self.action_with_json(|m, message| m.send_after(ToAgent, message)),
             "repeat" if self.rest.starts_with('/') => {
                 let pointer = self.word()?;
                 self.action_with_json(move |m, value| {
@@ -344,19 +343,19 @@ impl Cursor {
                     if let Some(part) = again.pointer_mut(pointer) {
                         *part = value;
                     }
-                    m.send_to_client(again);
+                    m.send_after(ToClient, again);
                 })
             }
-            "repeat" => Ok(Box::new(|m| m.send_to_client(m.message.clone()))),
+            "repeat" => Ok(Box::new(|m| m.send_after(ToClient, m.message.clone()))),
             "send-update" => self.action_with_json(|m, update| {
-                m.send_to_client(made_up_update(m, &update));
+                m.send_after(ToClient, made_up_update(m, &update));
             }),
             "send-update-before" => self.action_with_json(|m, update| {
-                m.send_to_client_before(made_up_update(m, &update));
+                m.send_before(ToClient, made_up_update(m, &update));
             }),
             "ask" => {
                 let method = self.word()?;
-                self.action_with_json(move |m, params| m.send_request_to_client(method, params))
+                self.action_with_json(move |m, params| m.inject_request(ToClient, method, params))
             }
             "remember" => self.action_with_word(|m, key| m.remember(&memory_key(m, key), true)),
             "forget" => self.action_with_word(|m, key| m.remember(&memory_key(m, key), false)),

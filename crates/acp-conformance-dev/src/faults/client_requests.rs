@@ -24,8 +24,8 @@ fn runs_before_answer(m: &mut InterceptedLine<'_>) {
         || m.update_kind() == "state_update" && m.get_str("/params/update/state") == "idle";
     if m.is_agent_call(REQUEST_PERMISSION) {
         let allow = option_id_of_kind(m.get("/params/options"), "allow_once");
-        let id = m.get("/id").clone();
-        m.send_to_agent(json!({"jsonrpc": "2.0", "id": id, "result": selected_outcome(&allow)}));
+        let response = m.result_response(selected_outcome(&allow));
+        m.send_after(Direction::ToAgent, response);
         m.hold();
     } else if m.is_client_response(REQUEST_PERMISSION) {
         m.swallow();
@@ -36,16 +36,14 @@ fn runs_before_answer(m: &mut InterceptedLine<'_>) {
 
 /// Appends a copy of the first permission option, with the same id and another name.
 fn options_with_one_id(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_call(REQUEST_PERMISSION)
-        && let Some(options) = m.get("/params/options").as_array()
-        && let Some(first) = options.first()
-    {
-        let mut options = options.clone();
-        // Keep the original options, so that every answer keeps its meaning.
-        let mut twin = first.clone();
-        twin["name"] = json!("The same again");
-        options.push(twin);
-        m.set("/params/options", options);
+    if m.is_agent_call(REQUEST_PERMISSION) {
+        m.edit_array("/params/options", |options| {
+            // Keep the original options, so that every answer keeps its meaning.
+            if let Some(mut twin) = options.first().cloned() {
+                twin["name"] = json!("The same again");
+                options.push(twin);
+            }
+        });
     }
 }
 

@@ -76,6 +76,13 @@ impl InterceptedLine<'_> {
         self.direction == Direction::ToClient && self.called_method() == method
     }
 
+    /// Returns true for a request of the client that creates, loads or resumes a session.
+    pub(crate) fn is_session_opening(&self) -> bool {
+        ["session/new", "session/load", "session/resume"]
+            .iter()
+            .any(|method| self.is_client_call(method))
+    }
+
     /// Returns true for the agent's response to a client request with this method.
     pub(crate) fn is_agent_response(&self, method: &str) -> bool {
         self.direction == Direction::ToClient && self.answered_method(false) == method
@@ -206,6 +213,17 @@ impl InterceptedLine<'_> {
         }
     }
 
+    /// Keeps these blocks of a prompt, or a made-up one if there were others only.
+    pub(crate) fn retain_prompt_blocks(&mut self, is_kept: impl Fn(&Value) -> bool) {
+        self.edit_array("/params/prompt", |blocks| {
+            let was_empty = blocks.is_empty();
+            blocks.retain(is_kept);
+            if blocks.is_empty() && !was_empty {
+                blocks.push(json!({"type": "text", "text": "nothing"}));
+            }
+        });
+    }
+
     /// Changes each diff in the array at a JSON pointer.
     pub(crate) fn edit_diffs(&mut self, pointer: &str, change: impl Fn(&mut Value)) {
         self.edit_array(pointer, |items| {
@@ -250,18 +268,16 @@ impl InterceptedLine<'_> {
 
     /// Sends the held lines after this line.
     pub(crate) fn release(&mut self) {
-        let way = self.direction;
-        let held = std::mem::take(&mut self.memory.held);
-        self.lines_after
-            .extend(held.into_iter().map(|message| (way, message)));
+        for message in std::mem::take(&mut self.memory.held) {
+            self.send_after(self.direction, message);
+        }
     }
 
     /// Sends the held lines before this line.
     pub(crate) fn release_before(&mut self) {
-        let way = self.direction;
-        let held = std::mem::take(&mut self.memory.held);
-        self.lines_before
-            .extend(held.into_iter().map(|message| (way, message)));
+        for message in std::mem::take(&mut self.memory.held) {
+            self.send_before(self.direction, message);
+        }
     }
 
     /// Replaces this response to a permission request by the choice of the first option that allows once.
@@ -272,78 +288,61 @@ impl InterceptedLine<'_> {
 
     // Additional messages
 
-    /// Sends a message to the client before this line.
-    pub(crate) fn send_to_client_before(&mut self, message: Value) {
-        self.lines_before.push((Direction::ToClient, message));
+    /// Sends a message before this line.
+    pub(crate) fn send_before(&mut self, direction: Direction, message: Value) {
+        self.lines_before.push((direction, message));
     }
 
-    /// Sends a message to the client after this line.
-    pub(crate) fn send_to_client(&mut self, message: Value) {
-        self.lines_after.push((Direction::ToClient, message));
+    /// Sends a message after this line.
+    pub(crate) fn send_after(&mut self, direction: Direction, message: Value) {
+        self.lines_after.push((direction, message));
     }
 
-    /// Sends a message to the agent after this line.
-    pub(crate) fn send_to_agent(&mut self, message: Value) {
-        self.lines_after.push((Direction::ToAgent, message));
-    }
-
-    /// Sends a message to the agent before this line.
-    pub(crate) fn send_to_agent_before(&mut self, message: Value) {
-        self.lines_before.push((Direction::ToAgent, message));
-    }
-
-    /// Sends an injected request to the client before this line; the agent does not see the response.
-    pub(crate) fn send_request_to_client(&mut self, method: &str, params: Value) {
+    /// Sends an injected request before this line; its apparent sender does not see the response.
+    pub(crate) fn inject_request(&mut self, direction: Direction, method: &str, params: Value) {
         let id = self
             .connection
-            .add_injected_request(Direction::ToClient, method, &params);
-        self.send_to_client_before(
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
-        );
-    }
-
-    /// Sends an injected request to the agent before this line; the client does not see the response.
-    pub(crate) fn send_request_to_agent(&mut self, method: &str, params: Value) {
-        let id = self
-            .connection
-            .add_injected_request(Direction::ToAgent, method, &params);
-        self.send_to_agent_before(
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
-        );
+            .add_injected_request(direction, method, &params);
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send_before(direction, request);
     }
 
     /// Answers this request with a result instead of forwarding it.
     pub(crate) fn respond(&mut self, result: Value) {
-        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
-        self.respond_directly(answer);
+        self.respond_directly(self.result_response(result));
     }
 
     /// Answers this request with an error instead of forwarding it.
     pub(crate) fn respond_error(&mut self, code: i64, message: &str) {
-        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"],
-            "error": {"code": code, "message": message}});
-        self.respond_directly(answer);
+        self.respond_directly(self.error_response(code, message));
     }
 
-    fn respond_directly(&mut self, answer: Value) {
+    fn respond_directly(&mut self, response: Value) {
         self.swallow();
         self.connection
             .forget_request(self.direction, &self.message["id"]);
-        self.lines_after.push((self.direction.opposite(), answer));
+        self.send_after(self.direction.opposite(), response);
     }
 
     /// Replaces this response by an error.
     pub(crate) fn turn_into_error(&mut self, code: i64, message: &str) {
-        let id = self.message["id"].clone();
-        self.replace_message(
-            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
-        );
+        self.replace_message(self.error_response(code, message));
     }
 
     /// Replaces this response by a result.
     pub(crate) fn turn_into_result(&mut self, result: Value) {
-        let id = self.message["id"].clone();
-        self.replace_message(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        self.replace_message(self.result_response(result));
+    }
+
+    /// Returns a result with the id of this line.
+    pub(crate) fn result_response(&self, result: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result})
+    }
+
+    /// Returns an error with the id of this line.
+    pub(crate) fn error_response(&self, code: i64, message: &str) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.message["id"],
+            "error": {"code": code, "message": message}})
     }
 }
 

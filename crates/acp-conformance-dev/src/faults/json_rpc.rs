@@ -109,7 +109,7 @@ fn batch_served(m: &mut InterceptedLine<'_>) {
     {
         m.swallow();
         for part in parts {
-            m.send_to_agent(part);
+            m.send_after(Direction::ToAgent, part);
         }
     }
 }
@@ -146,18 +146,16 @@ fn stray_answer_refused(m: &mut InterceptedLine<'_>) {
     let answer = m.message.get("result").is_some() || m.message.get("error").is_some();
     let stray = answer && m.message.get("id").is_some() && m.kind == MessageKind::Other;
     if m.direction == Direction::ToAgent && stray && m.connection.protocol_version > 0 {
-        let id = m.get("/id").clone();
-        m.send_to_client(json!({"jsonrpc": "2.0", "id": id,
-            "error": {"code": -32600, "message": "nobody asked this"}}));
+        let response = m.error_response(-32600, "nobody asked this");
+        m.send_after(Direction::ToClient, response);
     }
 }
 
 /// Holds requests back while a prompt runs.
 fn busy_is_deaf(m: &mut InterceptedLine<'_>) {
     if m.is_agent_response("session/prompt") {
-        let held = std::mem::take(&mut m.memory.held);
-        for message in held {
-            m.send_to_agent(message);
+        for message in std::mem::take(&mut m.memory.held) {
+            m.send_after(Direction::ToAgent, message);
         }
     } else if m.direction == Direction::ToAgent
         && m.kind == MessageKind::Call
@@ -198,8 +196,8 @@ fn is_unknown_notification(m: &InterceptedLine<'_>) -> bool {
 
 fn unknown_notification_answered(m: &mut InterceptedLine<'_>) {
     if is_unknown_notification(m) {
-        let method = m.get_str("/method").to_owned();
-        m.send_to_client(json!({"jsonrpc": "2.0", "id": null,
-            "error": {"code": -32601, "message": format!("no such method: {method}")}}));
+        let message = format!("no such method: {}", m.get_str("/method"));
+        let response = m.error_response(-32601, &message);
+        m.send_after(Direction::ToClient, response);
     }
 }

@@ -16,21 +16,13 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
 
 const SERVERS: &str = "/params/mcpServers";
 
-fn is_session_opening(m: &InterceptedLine<'_>) -> bool {
-    m.is_client_call("session/new")
-        || m.is_client_call("session/load")
-        || m.is_client_call("session/resume")
-}
-
 fn mcp_servers(m: &InterceptedLine<'_>) -> Vec<Value> {
     m.get(SERVERS).as_array().cloned().unwrap_or_default()
 }
 
 fn retain_servers(m: &mut InterceptedLine<'_>, right: impl Fn(&Value) -> bool) {
-    let all = mcp_servers(m);
-    let kept: Vec<_> = all.iter().filter(|server| right(server)).cloned().collect();
-    if is_session_opening(m) && kept.len() < all.len() {
-        m.set(SERVERS, kept);
+    if m.is_session_opening() {
+        m.edit_array(SERVERS, |servers| servers.retain(right));
     }
 }
 
@@ -50,7 +42,7 @@ fn mcp_http_ignored(m: &mut InterceptedLine<'_>) {
 
 fn mcp_first_only(m: &mut InterceptedLine<'_>) {
     let all = mcp_servers(m);
-    if is_session_opening(m) && all.len() > 1 && all.iter().all(is_valid_stdio_server) {
+    if m.is_session_opening() && all.len() > 1 && all.iter().all(is_valid_stdio_server) {
         m.set(SERVERS, &all[..1]);
     }
 }
@@ -64,12 +56,11 @@ fn mcp_unadvertised_dropped(m: &mut InterceptedLine<'_>) {
 }
 
 fn edit_stdio_servers(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
-    if is_session_opening(m) && mcp_servers(m).iter().any(is_valid_stdio_server) {
-        let mut all = mcp_servers(m);
-        all.iter_mut()
-            .filter(|server| is_valid_stdio_server(server))
-            .for_each(change);
-        m.set(SERVERS, all);
+    if m.is_session_opening() {
+        m.edit_array(SERVERS, |servers| {
+            let stdio_servers = servers.iter_mut().filter(|it| is_valid_stdio_server(it));
+            stdio_servers.for_each(change);
+        });
     }
 }
 
@@ -94,7 +85,7 @@ fn mcp_failure_sinks_session(m: &mut InterceptedLine<'_>) {
             && command.starts_with('/')
             && !std::path::Path::new(command).exists()
     });
-    if is_session_opening(m) && dead {
+    if m.is_session_opening() && dead {
         m.respond_error(-32603, "an MCP server did not start");
     }
 }

@@ -1,6 +1,9 @@
 //! Faults of the prompt turn and of cancelling.
 
-use super::{Direction, fault::LineFunction, intercepted_line::InterceptedLine};
+use super::{
+    Direction, fault::LineFunction, intercepted_line::InterceptedLine,
+    sessions::forward_to_new_session,
+};
 use serde_json::{Value, json};
 
 pub(super) const FUNCTIONS: &[LineFunction] = &[
@@ -37,18 +40,8 @@ fn unadvertised_content_dropped(m: &mut InterceptedLine<'_>) {
         Some("resource") => can["embeddedContext"] == true,
         _ => true,
     };
-    let all = prompt_blocks(m);
-    let kept: Vec<_> = all.iter().filter(|block| taken(block)).cloned().collect();
-    if m.is_client_call("session/prompt")
-        && m.connection.protocol_version == 1
-        && kept.len() < all.len()
-    {
-        let kept = if kept.is_empty() {
-            vec![json!({"type": "text", "text": "nothing"})]
-        } else {
-            kept
-        };
-        m.set(PROMPT, kept);
+    if m.is_client_call("session/prompt") && m.connection.protocol_version == 1 {
+        m.retain_prompt_blocks(taken);
     }
 }
 
@@ -68,24 +61,11 @@ fn amnesia(m: &mut InterceptedLine<'_>) {
         {
             m.remember("old", session);
             m.remember("new", Value::Null);
-            m.send_request_to_agent("session/new", m.recall("params"));
+            m.inject_request(Direction::ToAgent, "session/new", m.recall("params"));
             m.hold();
         }
-    } else if m.answered_method(true) == "session/new" {
-        let new = m.get("/result/sessionId").clone();
-        m.remember("new", new.clone());
-        for mut message in std::mem::take(&mut m.memory.held) {
-            message["params"]["sessionId"] = new.clone();
-            m.send_to_agent(message);
-        }
-    } else if !m.recall("old").is_null() {
-        let (from, to) = match m.direction {
-            Direction::ToAgent => (m.recall("old"), m.recall("new")),
-            Direction::ToClient => (m.recall("new"), m.recall("old")),
-        };
-        if !from.is_null() && !to.is_null() && m.get("/params/sessionId") == &from {
-            m.set("/params/sessionId", to);
-        }
+    } else {
+        forward_to_new_session(m);
     }
 }
 
@@ -114,10 +94,8 @@ fn is_valid_block(block: &Value) -> bool {
 }
 
 fn bad_block_skipped(m: &mut InterceptedLine<'_>) {
-    let all = prompt_blocks(m);
-    let kept: Vec<_> = all.iter().filter(|b| is_valid_block(b)).cloned().collect();
-    if m.is_client_call("session/prompt") && kept.len() < all.len() {
-        m.set(PROMPT, kept);
+    if m.is_client_call("session/prompt") {
+        m.edit_array(PROMPT, |blocks| blocks.retain(is_valid_block));
     }
 }
 
@@ -155,7 +133,7 @@ fn second_cancel_poisons(m: &mut InterceptedLine<'_>) {
         m.increment(&session);
     } else if m.is_client_call("session/prompt") {
         if m.recall(&session).as_u64().unwrap_or_default() > 1 {
-            m.send_to_agent(cancel_notification(&session));
+            m.send_after(Direction::ToAgent, cancel_notification(&session));
         }
         m.remember(&session, 0);
     }
@@ -174,6 +152,6 @@ fn foreign_cancel_request_hits(m: &mut InterceptedLine<'_>) {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        m.send_to_agent(cancel_notification(&session));
+        m.send_after(Direction::ToAgent, cancel_notification(&session));
     }
 }

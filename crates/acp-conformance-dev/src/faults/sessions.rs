@@ -19,13 +19,8 @@ pub(super) const FUNCTIONS: &[LineFunction] = &[
     ("close_lets_turn_run", close_lets_turn_run),
 ];
 
-const OPENING_METHODS: [&str; 3] = ["session/new", "session/load", "session/resume"];
-
 fn is_session_opening(m: &InterceptedLine<'_>) -> bool {
-    m.connection.protocol_version > 0
-        && OPENING_METHODS
-            .iter()
-            .any(|method| m.is_client_call(method))
+    m.connection.protocol_version > 0 && m.is_session_opening()
 }
 
 /// Gives the id of the second session to all later ones.
@@ -80,17 +75,10 @@ fn is_valid_server(server: &Value) -> bool {
 }
 
 fn bad_mcp_server_skipped(m: &mut InterceptedLine<'_>) {
-    if is_session_opening(m)
-        && let Some(servers) = m.get("/params/mcpServers").as_array()
-    {
-        let right: Vec<_> = servers
-            .iter()
-            .filter(|s| is_valid_server(s))
-            .cloned()
-            .collect();
-        if right.len() < servers.len() {
-            m.set("/params/mcpServers", right);
-        }
+    if is_session_opening(m) {
+        m.edit_array("/params/mcpServers", |servers| {
+            servers.retain(is_valid_server);
+        });
     }
 }
 
@@ -114,14 +102,9 @@ fn crosstalk(m: &mut InterceptedLine<'_>) {
 const ROOTS: &str = "/params/additionalDirectories";
 
 fn relative_root_dropped(m: &mut InterceptedLine<'_>) {
-    if is_session_opening(m)
-        && let Some(roots) = m.get(ROOTS).as_array()
-    {
-        let right = |root: &&Value| root.as_str().is_some_and(|path| path.starts_with('/'));
-        let kept: Vec<_> = roots.iter().filter(right).cloned().collect();
-        if kept.len() < roots.len() {
-            m.set(ROOTS, kept);
-        }
+    if is_session_opening(m) && m.get(ROOTS).is_array() {
+        let right = |root: &Value| root.as_str().is_some_and(|path| path.starts_with('/'));
+        m.edit_array(ROOTS, |roots| roots.retain(right));
     } else if is_session_opening(m) && m.has(ROOTS) {
         m.set(ROOTS, json!([]));
     }
@@ -172,46 +155,38 @@ fn lose_context_after(m: &mut InterceptedLine<'_>, method: &str) {
         let asked = m.request_params().clone();
         m.remember("old", asked["sessionId"].clone());
         m.remember("new", Value::Null);
-        m.send_request_to_agent(
-            "session/new",
-            json!({"cwd": asked["cwd"], "mcpServers": asked["mcpServers"]}),
-        );
-    } else if m.answered_method(true) == "session/new" {
-        let new = m.get("/result/sessionId").clone();
-        m.remember("new", new);
-        for message in std::mem::take(&mut m.memory.held) {
-            m.send_to_agent(replace_session_id(
-                message,
-                &m.recall("old"),
-                &m.recall("new"),
-            ));
-        }
-    } else if m.direction == Direction::ToAgent && !m.recall("old").is_null() {
-        if m.get("/params/sessionId") != &m.recall("old") {
-            return;
-        }
-        if m.recall("new").is_null() {
-            m.hold();
-        } else {
-            let new = m.recall("new");
-            m.set("/params/sessionId", new);
-        }
-    } else if m.direction == Direction::ToClient
-        && !m.recall("new").is_null()
-        && m.get("/params/sessionId") == &m.recall("new")
+        let params = json!({"cwd": asked["cwd"], "mcpServers": asked["mcpServers"]});
+        m.inject_request(Direction::ToAgent, "session/new", params);
+    } else if m.direction == Direction::ToAgent
+        && !m.recall("old").is_null()
+        && m.recall("new").is_null()
+        && m.get("/params/sessionId") == &m.recall("old")
     {
-        let old = m.recall("old");
-        m.set("/params/sessionId", old);
+        m.hold();
+    } else {
+        forward_to_new_session(m);
     }
 }
 
-fn replace_session_id(mut message: Value, from: &Value, to: &Value) -> Value {
-    if let Some(session) = message.pointer_mut("/params/sessionId")
-        && session == from
-    {
-        *session = to.clone();
+/// Moves the traffic of the session remembered as `old` to the injected one remembered as `new`, and sends the held
+/// lines to the latter once it is created.
+pub(super) fn forward_to_new_session(m: &mut InterceptedLine<'_>) {
+    if m.answered_method(true) == "session/new" {
+        let new = m.get("/result/sessionId").clone();
+        for mut message in std::mem::take(&mut m.memory.held) {
+            message["params"]["sessionId"] = new.clone();
+            m.send_after(Direction::ToAgent, message);
+        }
+        m.remember("new", new);
+        return;
     }
-    message
+    let (from, to) = match m.direction {
+        Direction::ToAgent => (m.recall("old"), m.recall("new")),
+        Direction::ToClient => (m.recall("new"), m.recall("old")),
+    };
+    if !from.is_null() && !to.is_null() && m.get("/params/sessionId") == &from {
+        m.set("/params/sessionId", to);
+    }
 }
 
 fn loaded_without_context(m: &mut InterceptedLine<'_>) {
@@ -222,16 +197,11 @@ fn resumed_without_context(m: &mut InterceptedLine<'_>) {
     lose_context_after(m, "session/resume");
 }
 
-const SESSIONS: &str = "/result/sessions";
-
 fn edit_sessions(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
-    if m.is_agent_result("session/list")
-        && let Some(sessions) = m
-            .message_mut()
-            .pointer_mut(SESSIONS)
-            .and_then(Value::as_array_mut)
-    {
-        sessions.iter_mut().for_each(change);
+    if m.is_agent_result("session/list") {
+        m.edit_array("/result/sessions", |sessions| {
+            sessions.iter_mut().for_each(change);
+        });
     }
 }
 
@@ -259,6 +229,7 @@ fn close_lets_turn_run(m: &mut InterceptedLine<'_>) {
         m.respond(json!({}));
         m.remember("close", session);
     } else if m.is_agent_response("session/prompt") && m.recall("close") == json!(session) {
-        m.send_request_to_agent("session/close", json!({"sessionId": session}));
+        let params = json!({"sessionId": session});
+        m.inject_request(Direction::ToAgent, "session/close", params);
     }
 }

@@ -47,20 +47,8 @@ fn v2_change_relative(m: &mut InterceptedLine<'_>) {
 
 /// Skips a text block without text, as if its type were unknown.
 fn v2_malformed_block_is_unknown(m: &mut InterceptedLine<'_>) {
-    if is_v2(m)
-        && m.is_client_call("session/prompt")
-        && let Some(blocks) = m.get("/params/prompt").as_array()
-    {
-        let right = |block: &&Value| block["type"] != "text" || block["text"].is_string();
-        let kept: Vec<_> = blocks.iter().filter(right).cloned().collect();
-        if kept.len() < blocks.len() {
-            let kept = if kept.is_empty() {
-                vec![json!({"type": "text", "text": "nothing"})]
-            } else {
-                kept
-            };
-            m.set("/params/prompt", kept);
-        }
+    if is_v2(m) && m.is_client_call("session/prompt") {
+        m.retain_prompt_blocks(|block| block["type"] != "text" || block["text"].is_string());
     }
 }
 
