@@ -2,16 +2,15 @@
 
 use super::{
     contents::{JudgedRule, Report},
-    sanitize::sanitize_char,
+    sanitize::sanitize_lines,
 };
 use crate::{outcome::Finding, verdict::Verdict};
 use askama::Template;
 use std::time::Duration;
 
-/// Values for the template `templates/report.xml`. The template calls [`escape`] instead of askama's escaper,
-/// which does not replace unsafe characters.
+/// Values for the template `templates/report.xml`, which escapes every value.
 #[derive(Template)]
-#[template(path = "report.xml", escape = "none")]
+#[template(path = "report.xml")]
 struct JunitReport<'a> {
     report: &'a Report,
     tests: Vec<(&'a JudgedRule, TestResult)>,
@@ -41,26 +40,9 @@ pub fn render_junit(report: &Report) -> String {
         tests,
     };
     // Writing to a string cannot fail.
-    let mut text = page.render().unwrap_or_default();
+    let mut text = sanitize_lines(&page.render().unwrap_or_default());
     text.push('\n');
     text
-}
-
-/// Escapes markup for use in an element or attribute, and replaces unsafe characters.
-fn escape(text: impl AsRef<str>) -> String {
-    let text = text.as_ref();
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars().map(sanitize_char) {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// Test result of a rule.
@@ -105,7 +87,7 @@ fn format_findings(rule: &JudgedRule) -> String {
     rule.findings.iter().map(format_finding).collect()
 }
 
-/// Formats a finding with its step and messages, and escapes it.
+/// Formats a finding with its step and messages.
 fn format_finding(finding: &Finding) -> String {
     let mut text = format!("{}, line {}: {}\n", finding.case, finding.line, finding.why);
     text += &format!("  {}\n", finding.step);
@@ -114,5 +96,5 @@ fn format_finding(finding: &Finding) -> String {
             text += &format!("  {sign} {message}\n");
         }
     }
-    escape(&text)
+    text
 }

@@ -5,7 +5,7 @@
 const REPLACEMENT: char = '\u{fffd}';
 
 /// Returns the character, or its replacement if it is unsafe. Line ends and tabs stay.
-pub(super) fn sanitize_char(letter: char) -> char {
+fn sanitize_char(letter: char) -> char {
     match letter {
         '\n' | '\t' => letter,
         // Characters that change the text direction or end a line.

@@ -126,7 +126,7 @@ fn faulty_case_is_reported_beside_the_rest() {
     );
     assert!(
         render_junit(&report)
-            .contains("name=\"some-case\"><error message=\"line 3: no &lt;such&gt; step\"/>")
+            .contains("name=\"some-case\"><error message=\"line 3: no &#60;such&#62; step\"/>")
     );
     let faults: Vec<_> = report.faulty_cases().collect();
     assert_eq!(faults, [("some-case", "line 3: no <such> step")]);

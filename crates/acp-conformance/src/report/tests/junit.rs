@@ -6,8 +6,8 @@ use super::*;
 fn each_rule_is_a_test_and_counted_ones_fail() {
     let text = render_junit(&report_expecting(&[], true));
     for part in [
-        "<testsuite name=\"acp-conformance An &lt;agent&gt;\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.5\">",
-        "<testcase classname=\"MUST\" name=\"A-1 it &lt;answers&gt;\"><failure type=\"fail\" message=\"/a is missing &amp; &quot;gone&quot;\">",
+        "<testsuite name=\"acp-conformance An &#60;agent&#62;\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.5\">",
+        "<testcase classname=\"MUST\" name=\"A-1 it &#60;answers&#62;\"><failure type=\"fail\" message=\"/a is missing &#38; &#34;gone&#34;\">",
         "<testcase classname=\"fact\" name=\"A-3 it forks\"><skipped message=\"fork\"/></testcase>",
         "<testcase classname=\"MUST NOT\" name=\"A-4 it holds\"/>",
         "<error message=",
@@ -19,12 +19,12 @@ fn each_rule_is_a_test_and_counted_ones_fail() {
 
 #[test]
 fn failure_has_step_and_messages() {
-    let place = "some-case, line 7: /a is missing &amp; &quot;gone&quot;\n  \
-                 answered {&quot;a&quot;: 1} @ A-1\n  \
-                 &gt; {&quot;id&quot;:1}\n  \
-                 &lt; {&quot;text&quot;:&quot;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;}\n";
+    let place = "some-case, line 7: /a is missing &#38; &#34;gone&#34;\n  \
+                 answered {&#34;a&#34;: 1} @ A-1\n  \
+                 &#62; {&#34;id&#34;:1}\n  \
+                 &#60; {&#34;text&#34;:&#34;&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#34;}\n";
     let text = render_junit(&report_expecting(&[], false));
-    let failure = format!("gone&quot;\">\n{place}</failure></testcase>");
+    let failure = format!("gone&#34;\">\n{place}</failure></testcase>");
     assert!(text.contains(&failure), "{text}");
     // A SHOULD only warns: the test passes, with a remark.
     let remark =

@@ -43,7 +43,7 @@ fn each_unexpected_exit_is_reported_once() {
     let wanted = "in 2 cases (a, c); last lines of stderr:\n\n    2\n    line \u{fffd}[2J3\n    4\n    <5> | `\n    KeyError: 'a'\n\n";
     assert!(text.contains(wanted), "{text}");
     let text = render_junit(&report);
-    let wanted = "in 2 cases (a, c); last lines of stderr:\n2\nline \u{fffd}[2J3\n4\n&lt;5&gt; | `\nKeyError: &#39;a&#39;\n";
+    let wanted = "in 2 cases (a, c); last lines of stderr:\n2\nline \u{fffd}[2J3\n4\n&#60;5&#62; | `\nKeyError: &#39;a&#39;\n";
     assert!(text.contains(wanted), "{text}");
     assert!(text.ends_with("  </system-err>\n</testsuite>\n"), "{text}");
 }
