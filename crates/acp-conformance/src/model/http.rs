@@ -140,7 +140,7 @@ async fn handle_request(
         }
         Route::ListModels => {
             exchange_guard.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
-            let models = list_models(&state.borrow().config.models);
+            let models = list_models(&state.borrow().config.requests.models);
             return Ok(fixed_response(exchange_guard, 200, &models));
         }
         Route::Mcp => {

@@ -7,26 +7,37 @@ use super::{
     script::ScriptedResponse,
     tool_resolution::ToolCandidates,
 };
+use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Configuration of the fake model for one agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FakeModelConfig {
     /// Candidates for script tools.
     pub tools: ToolCandidates,
-    /// Texts that mark a request as outside the conversation, in its system prompt or last message.
+    /// Rules that classify requests.
+    pub requests: RequestRules,
+}
+
+/// Rules that classify requests to the model.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct RequestRules {
+    /// Texts that mark a side request, outside the conversation, if its system prompt or last message contains one of
+    /// them.
+    #[serde(rename = "side")]
     pub side_markers: Vec<String>,
-    /// True if all requests of the conversation offer tools, so that a request without tools is outside it.
+    /// True if every request of a conversation offers tools, so that a request without tools is a side
+    /// request.
     pub offers_tools: bool,
-    /// Names of the listed models.
+    /// Names of the models that the fake model lists; default: `fake-model`.
     pub models: Vec<String>,
 }
 
-impl Default for FakeModelConfig {
+impl Default for RequestRules {
     fn default() -> Self {
         Self {
-            tools: ToolCandidates::default(),
             side_markers: Vec::new(),
             offers_tools: true,
             models: vec!["fake-model".to_owned()],
@@ -130,8 +141,8 @@ impl FakeModelState {
             .filter(|message| message.role == MessageRole::User);
         let last = last.map_or("", |message| message.text.as_str());
         let known = |text: &String| request.system_prompt.contains(text) || last.contains(text);
-        request.tools.is_empty() && self.config.offers_tools
-            || self.config.side_markers.iter().any(known)
+        let rules = &self.config.requests;
+        request.tools.is_empty() && rules.offers_tools || rules.side_markers.iter().any(known)
     }
 
     /// Returns the script for the newest user text that has one, or else the script for all others.

@@ -167,9 +167,9 @@ impl<'a> CaseRun<'a> {
         let fake = match &agent.profile {
             None => None,
             Some(profile) => {
-                let mut rules = profile.fake_model_config();
-                rules.offers_tools &= !facts.offers_no_tools;
-                let fake = FakeModel::start(rules).await;
+                let mut config = profile.fake_model_config();
+                config.requests.offers_tools &= !facts.offers_no_tools;
+                let fake = FakeModel::start(config).await;
                 Some(fake.map_err(|error| format!("no fake model: {error}"))?)
             }
         };

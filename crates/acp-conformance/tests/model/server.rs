@@ -136,11 +136,9 @@ async fn prompt_script_restarts_with_each_prompt() {
 
 #[tokio::test]
 async fn side_requests_do_not_consume_the_script() {
-    let rules = FakeModelConfig {
-        side_markers: vec!["[SUGGEST]".to_owned()],
-        ..FakeModelConfig::default()
-    };
-    let model = FakeModel::start(rules).await.unwrap();
+    let mut config = FakeModelConfig::default();
+    config.requests.side_markers = vec!["[SUGGEST]".to_owned()];
+    let model = FakeModel::start(config).await.unwrap();
     model.set_script(None, parse_responses("text \"main\""));
     let mut title = chat_request(false, "Give it a title");
     title.as_object_mut().unwrap().remove("tools");
@@ -175,11 +173,9 @@ async fn side_requests_do_not_consume_the_script() {
 
 #[tokio::test]
 async fn agent_without_tools_can_converse() {
-    let rules = FakeModelConfig {
-        offers_tools: false,
-        ..FakeModelConfig::default()
-    };
-    let model = FakeModel::start(rules).await.unwrap();
+    let mut config = FakeModelConfig::default();
+    config.requests.offers_tools = false;
+    let model = FakeModel::start(config).await.unwrap();
     model.set_script(None, parse_responses("text \"main\""));
     let mut bare = chat_request(false, "go");
     bare.as_object_mut().unwrap().remove("tools");
