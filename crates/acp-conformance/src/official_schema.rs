@@ -20,8 +20,8 @@ pub(crate) struct OfficialSchema {
     definitions: Vec<Schema>,
     /// Index of each definition, by name.
     indices: HashMap<String, usize>,
-    /// Definition names, by side, method and message part.
-    definition_names: HashMap<(Side, String, MethodPart), String>,
+    /// Definition names, by side, method and kind of message.
+    definition_names: HashMap<(Side, String, MessageKind), String>,
 }
 
 /// Side that handles a method.
@@ -32,12 +32,25 @@ pub(crate) enum Side {
     Both,
 }
 
-/// Message part of a method.
+/// Kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MethodPart {
+pub(crate) enum MessageKind {
     Request,
     Response,
     Notification,
+}
+
+impl MessageKind {
+    /// Returns the kind of a message, derived from its members, or `None` if it has none.
+    pub(crate) fn of(message: &Value) -> Option<Self> {
+        let has = |key: &str| message.get(key).is_some();
+        match (message["method"].is_string(), has("id")) {
+            (true, true) => Some(Self::Request),
+            (true, false) => Some(Self::Notification),
+            (false, _) if has("result") || has("error") => Some(Self::Response),
+            (false, _) => None,
+        }
+    }
 }
 
 /// Violation of the schema.
@@ -134,14 +147,14 @@ impl OfficialSchema {
                 Some("protocol") => Side::Both,
                 _ => continue,
             };
-            let parts = [
-                ("Request", MethodPart::Request),
-                ("Response", MethodPart::Response),
-                ("Notification", MethodPart::Notification),
+            let kinds = [
+                ("Request", MessageKind::Request),
+                ("Response", MessageKind::Response),
+                ("Notification", MessageKind::Notification),
             ];
-            let part = parts.into_iter().find(|(ending, _)| name.ends_with(ending));
-            if let (Some((_, part)), Some(method)) = (part, definition["x-method"].as_str()) {
-                names.insert((side, method.to_owned(), part), name.clone());
+            let kind = kinds.into_iter().find(|(ending, _)| name.ends_with(ending));
+            if let (Some((_, kind)), Some(method)) = (kind, definition["x-method"].as_str()) {
+                names.insert((side, method.to_owned(), kind), name.clone());
             }
         }
         Self {
@@ -154,14 +167,14 @@ impl OfficialSchema {
         }
     }
 
-    /// Returns the definition name for this part of a method.
+    /// Returns the name of the definition of a method's messages of this kind.
     pub(crate) fn definition_name(
         &self,
         side: Side,
         method: &str,
-        part: MethodPart,
+        kind: MessageKind,
     ) -> Option<&str> {
-        let name = |side| self.definition_names.get(&(side, method.to_owned(), part));
+        let name = |side| self.definition_names.get(&(side, method.to_owned(), kind));
         name(side).or_else(|| name(Side::Both)).map(String::as_str)
     }
 

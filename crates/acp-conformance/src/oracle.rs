@@ -10,6 +10,7 @@ mod messages;
 mod recorder;
 mod responses;
 mod schema_check;
+mod session_activity;
 mod session_state;
 mod terminals;
 mod tool_calls;
@@ -21,10 +22,10 @@ pub use recorder::Violation;
 pub use responses::OutputEnding;
 pub use schema_check::client_violation;
 
-use crate::deep_json;
+use crate::{deep_json, official_schema::MessageKind};
 use capabilities::CapabilityRules;
 use framing::{FramingRules, ParsedLine};
-use messages::{JsonRpcKind, parse_version};
+use messages::{AgentMessage, parse_version};
 use recorder::RuleRecorder;
 use responses::ResponseRules;
 use serde_json::Value;
@@ -85,12 +86,12 @@ impl Oracle {
         };
         let is_bent = recorder.violations.len() > before;
         let request = match kind {
-            JsonRpcKind::Response => self.responses.match_response(&message, recorder),
-            JsonRpcKind::Request => {
+            MessageKind::Response => self.responses.match_response(&message, recorder),
+            MessageKind::Request => {
                 self.responses.on_agent_request(&message, recorder);
                 None
             }
-            JsonRpcKind::Notification => None,
+            MessageKind::Notification => None,
         };
         let request = request.as_ref();
         if let Some(request) = request
@@ -99,23 +100,23 @@ impl Oracle {
         {
             recorder.version = version;
         }
-        let is_right = schema_check::check(kind, &message, request, recorder);
+        let message = AgentMessage {
+            kind,
+            json: &message,
+            request,
+        };
+        let is_right = schema_check::check(message, recorder);
         self.is_malformed = is_bent || !is_right;
-        self.capabilities
-            .on_received(kind, &message, request, recorder);
+        self.capabilities.on_received(message, recorder);
         let before = recorder.violations.len();
         if recorder.version == 2 {
-            self.v2.on_received(kind, &message, request, recorder);
+            self.v2.on_received(message, recorder);
         } else {
-            self.unstable.on_received(kind, &message, request, recorder);
-            self.update_order
-                .on_received(kind, &message, request, recorder);
-            self.tool_calls
-                .on_received(kind, &message, request, recorder);
-            self.terminals
-                .on_received(kind, &message, request, recorder);
-            self.session_state
-                .on_received(kind, &message, request, recorder);
+            self.unstable.on_received(message, recorder);
+            self.update_order.on_received(message, recorder);
+            self.tool_calls.on_received(message, recorder);
+            self.terminals.on_received(message, recorder);
+            self.session_state.on_received(message, recorder);
         }
         if !is_right {
             // A malformed message is reported once, but still updates the state.

@@ -25,21 +25,21 @@ fn single_violation(path: &str, why: &str) -> Vec<(String, String)> {
 fn both_schemas_are_parsed() {
     assert!(official_schema(1).definition_names.len() > 50);
     assert!(official_schema(2).definition_names.len() > 50);
-    let name = |side, method, part| official_schema(1).definition_name(side, method, part);
+    let name = |side, method, kind| official_schema(1).definition_name(side, method, kind);
     assert_eq!(
-        name(Side::Agent, "session/prompt", MethodPart::Response),
+        name(Side::Agent, "session/prompt", MessageKind::Response),
         Some("PromptResponse")
     );
     assert_eq!(
-        name(Side::Client, "session/update", MethodPart::Notification),
+        name(Side::Client, "session/update", MessageKind::Notification),
         Some("SessionNotification")
     );
     assert_eq!(
-        name(Side::Agent, "$/cancel_request", MethodPart::Notification),
+        name(Side::Agent, "$/cancel_request", MessageKind::Notification),
         Some("CancelRequestNotification")
     );
     assert_eq!(
-        name(Side::Client, "session/prompt", MethodPart::Request),
+        name(Side::Client, "session/prompt", MessageKind::Request),
         None
     );
     let variants = official_schema(1).variant_tags("SessionUpdate", "sessionUpdate");
@@ -192,15 +192,15 @@ impl OfficialSchema {
     pub(crate) fn unstable_parts(&self, speaker: Side) -> BTreeSet<&str> {
         let mut parts = BTreeSet::new();
         let mut known = BTreeSet::new();
-        for ((side, _, part), name) in &self.definition_names {
-            let is_said = match part {
-                MethodPart::Response => *side == speaker,
-                MethodPart::Request | MethodPart::Notification => {
+        for ((side, _, kind), name) in &self.definition_names {
+            let is_said = match kind {
+                MessageKind::Response => *side == speaker,
+                MessageKind::Request | MessageKind::Notification => {
                     *side != speaker && *side != Side::Both
                 }
             };
             if is_said {
-                if self.is_unstable(name) && *part != MethodPart::Response {
+                if self.is_unstable(name) && *kind != MessageKind::Response {
                     parts.insert(name.as_str());
                 }
                 self.collect_reachable(self.definition(name), &mut known, &mut parts);

@@ -1,11 +1,8 @@
 //! Checks that agents use only capabilities that the client offered (FS-1, TERM-1, ELIC-1, NOTE-1, COMP-1,
 //! CFG-3, AUTH-2).
 
-use super::{
-    messages::JsonRpcKind,
-    recorder::RuleRecorder,
-    responses::{ClientRequest, accepted_initialize},
-};
+use super::{messages::AgentMessage, recorder::RuleRecorder};
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 
 #[derive(Debug, Default)]
@@ -24,24 +21,18 @@ impl CapabilityRules {
             .is_some_and(Value::is_object)
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        if let Some(request) = accepted_initialize(message, request) {
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        if let Some(request) = message.accepted_initialize() {
             let params = &request.params;
             self.client_capabilities = match params["protocolVersion"].as_u64() {
                 Some(2) => params["capabilities"].clone(),
                 _ => params["clientCapabilities"].clone(),
             };
         }
-        let params = &message["params"];
+        let params = &message.json["params"];
         let why = |what: &str| format!("the client does not offer {what}");
-        match (kind, message["method"].as_str()) {
-            (JsonRpcKind::Request, Some(method)) if recorder.version != 2 => match method {
+        match (message.kind, message.json["method"].as_str()) {
+            (MessageKind::Request, Some(method)) if recorder.version != 2 => match method {
                 "fs/read_text_file" => {
                     let offers = self.has_flag("/fs/readTextFile");
                     recorder.record_check("FS-1", offers, || why("fs.readTextFile"));
@@ -55,14 +46,14 @@ impl CapabilityRules {
                 }
                 _ => self.check_elicitation(method, params, recorder),
             },
-            (JsonRpcKind::Request, Some(method)) => {
+            (MessageKind::Request, Some(method)) => {
                 self.check_elicitation(method, params, recorder)
             }
-            (JsonRpcKind::Notification, Some("session/update")) if recorder.version != 2 => {
+            (MessageKind::Notification, Some("session/update")) if recorder.version != 2 => {
                 self.check_update(&params["update"], recorder);
             }
-            (JsonRpcKind::Response, _) => self.check_response(message, request, recorder),
-            (JsonRpcKind::Request | JsonRpcKind::Notification, _) => {}
+            (MessageKind::Response, _) => self.check_response(message, recorder),
+            (MessageKind::Request | MessageKind::Notification, _) => {}
         }
     }
 
@@ -92,14 +83,9 @@ impl CapabilityRules {
         }
     }
 
-    fn check_response(
-        &self,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        let result = &message["result"];
-        match request.map(|request| request.method.as_str()) {
+    fn check_response(&self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        let result = &message.json["result"];
+        match message.request.map(|request| request.method.as_str()) {
             Some("initialize") => {
                 let methods = result["authMethods"].as_array();
                 let mut methods = methods.into_iter().flatten();

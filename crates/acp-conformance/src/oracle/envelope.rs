@@ -1,6 +1,7 @@
 //! Checks the JSON-RPC 2.0 envelope of every message (RPC-1, RPC-4, RPC-13, RPC-14, TR-3).
 
-use super::{messages::JsonRpcKind, recorder::RuleRecorder};
+use super::recorder::RuleRecorder;
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 
 /// Defined error codes of the reserved ranges, in either protocol version.
@@ -9,12 +10,12 @@ const RESERVED_CODES: [i64; 9] = [
 ];
 
 /// Checks the envelope and returns the kind of the message, if it has one.
-pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<JsonRpcKind> {
+pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<MessageKind> {
     recorder.record_check("RPC-1", message["jsonrpc"] == "2.0", || {
         "it has no \"jsonrpc\": \"2.0\"".to_owned()
     });
     let has = |key: &str| message.get(key).is_some();
-    let Some(sort) = JsonRpcKind::of(message) else {
+    let Some(kind) = MessageKind::of(message) else {
         if has("id") && !has("method") {
             recorder.record_violation("RPC-4", "it has neither a result nor an error");
         } else {
@@ -22,8 +23,8 @@ pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<Json
         }
         return None;
     };
-    match sort {
-        JsonRpcKind::Request | JsonRpcKind::Notification => {
+    match kind {
+        MessageKind::Request | MessageKind::Notification => {
             if has("result") || has("error") {
                 recorder.record_violation("RPC-4", "it is a request and a response in one");
                 return None;
@@ -36,7 +37,7 @@ pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<Json
                 recorder.record_violation("TR-3", "params are neither an object nor an array");
             }
         }
-        JsonRpcKind::Response => {
+        MessageKind::Response => {
             if !has("id") {
                 recorder.record_violation("TR-3", "a response has an id, null if there is none");
             }
@@ -47,7 +48,7 @@ pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<Json
             }
         }
     }
-    Some(sort)
+    Some(kind)
 }
 
 fn check_error(error: &Value, recorder: &mut RuleRecorder) {

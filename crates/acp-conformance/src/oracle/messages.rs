@@ -1,25 +1,24 @@
 //! Parses message parts that several rules use.
 
+use super::responses::ClientRequest;
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 
-/// Kind of a JSON-RPC message, derived from its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JsonRpcKind {
-    Request,
-    Notification,
-    Response,
+/// Message of the agent.
+#[derive(Clone, Copy)]
+pub(super) struct AgentMessage<'a> {
+    pub(super) kind: MessageKind,
+    pub(super) json: &'a Value,
+    /// Request that this response answers.
+    pub(super) request: Option<&'a ClientRequest>,
 }
 
-impl JsonRpcKind {
-    /// Returns the kind of a message, or `None` if it has none.
-    pub(super) fn of(message: &Value) -> Option<Self> {
-        let has = |key: &str| message.get(key).is_some();
-        match (message["method"].is_string(), has("id")) {
-            (true, true) => Some(Self::Request),
-            (true, false) => Some(Self::Notification),
-            (false, _) if has("result") || has("error") => Some(Self::Response),
-            (false, _) => None,
-        }
+impl<'a> AgentMessage<'a> {
+    /// Returns the `initialize` request that the message accepts.
+    pub(super) fn accepted_initialize(self) -> Option<&'a ClientRequest> {
+        let is_accepted = self.json["result"].is_object();
+        self.request
+            .filter(|request| is_accepted && request.method == "initialize")
     }
 }
 
@@ -65,4 +64,20 @@ pub(super) fn is_turn_update(kind: &str) -> bool {
             | "tool_call_update"
             | "plan"
     )
+}
+
+/// Returns the values that an option offers, those of its groups included.
+pub(super) fn option_values(option: &Value) -> impl Iterator<Item = &Value> {
+    let offered = option["options"].as_array().into_iter().flatten();
+    let offered = offered.flat_map(|one| match one["options"].as_array() {
+        Some(group) => group.iter().collect(),
+        None => vec![one],
+    });
+    offered.map(|one| &one["value"])
+}
+
+/// Returns true if no two items are equal.
+pub(super) fn are_unique<T: PartialEq>(items: &[T]) -> bool {
+    let mut indexed = items.iter().enumerate();
+    indexed.all(|(index, item)| !items[..index].contains(item))
 }

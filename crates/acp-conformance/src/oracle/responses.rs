@@ -223,14 +223,6 @@ fn is_valid_id(id: &Value) -> bool {
     id.is_string() || id.is_i64() || id.is_null()
 }
 
-/// Returns the `initialize` request that the message accepts.
-pub(super) fn accepted_initialize<'a>(
-    message: &Value,
-    request: Option<&'a ClientRequest>,
-) -> Option<&'a ClientRequest> {
-    request.filter(|request| request.method == "initialize" && message["result"].is_object())
-}
-
 /// Copies the members that are neither arrays nor objects.
 fn scalar_members(params: &Value) -> Value {
     let members = params.as_object().into_iter().flatten();

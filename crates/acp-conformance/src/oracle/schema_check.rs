@@ -1,65 +1,47 @@
 //! Checks every message against the official JSON Schema of the negotiated version and maps violations to
 //! rules.
 
-use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
-use crate::official_schema::{MethodPart, OfficialSchema, SchemaViolation, Side, official_schema};
+use super::{messages::AgentMessage, recorder::RuleRecorder};
+use crate::official_schema::{MessageKind, OfficialSchema, SchemaViolation, Side, official_schema};
 use serde_json::Value;
 
 /// Value to check against a definition.
 struct CheckedValue<'a> {
     /// Method of the message, or `error`.
     method: &'a str,
-    part: MethodPart,
+    kind: MessageKind,
     value: &'a Value,
 }
 
 /// Checks the shape of a message and returns true if it is valid; unknown members do not make it invalid.
-pub(super) fn check(
-    kind: JsonRpcKind,
-    message: &Value,
-    request: Option<&ClientRequest>,
-    recorder: &mut RuleRecorder,
-) -> bool {
+pub(super) fn check(message: AgentMessage<'_>, recorder: &mut RuleRecorder) -> bool {
+    let AgentMessage { kind, json, .. } = message;
     let official = official_schema(recorder.version);
-    let params = message.get("params").unwrap_or(&Value::Null);
-    let method = message["method"].as_str().unwrap_or_default();
-    let shape = |method, part, value| CheckedValue {
+    let shape = |method, value| CheckedValue {
         method,
-        part,
+        kind,
         value,
     };
-    let is_right = match (kind, request) {
-        (JsonRpcKind::Request, _) => check_method(
-            official,
-            &shape(method, MethodPart::Request, params),
-            recorder,
-        ),
-        (JsonRpcKind::Notification, _) => check_method(
-            official,
-            &shape(method, MethodPart::Notification, params),
-            recorder,
-        ),
-        (JsonRpcKind::Response, Some(request)) => {
-            let result = message.get("result");
-            let name = official.definition_name(Side::Agent, &request.method, MethodPart::Response);
+    let is_right = match (kind, message.request) {
+        (MessageKind::Request | MessageKind::Notification, _) => {
+            let method = json["method"].as_str().unwrap_or_default();
+            check_method(official, &shape(method, &json["params"]), recorder)
+        }
+        (MessageKind::Response, Some(request)) => {
+            let result = json.get("result");
+            let name = official.definition_name(Side::Agent, &request.method, kind);
             let held = |(result, name)| {
-                let shape = shape(&request.method, MethodPart::Response, result);
-                check_schema(official, name, &shape, recorder)
+                check_schema(official, name, &shape(&request.method, result), recorder)
             };
             result.zip(name).is_none_or(held)
         }
-        (JsonRpcKind::Response, None) => true,
+        (MessageKind::Response, None) => true,
     };
-    if let (JsonRpcKind::Response, Some(error)) = (kind, message.get("error"))
+    if let (MessageKind::Response, Some(error)) = (kind, json.get("error"))
         && error["code"].is_i64()
         && error["message"].is_string()
     {
-        check_unknown_members(
-            official,
-            "Error",
-            &shape("error", MethodPart::Response, error),
-            recorder,
-        );
+        check_unknown_members(official, "Error", &shape("error", error), recorder);
     }
     is_right
 }
@@ -71,18 +53,18 @@ fn check_method(
     recorder: &mut RuleRecorder,
 ) -> bool {
     let method = shape.method;
-    if let Some(name) = official.definition_name(Side::Client, method, shape.part) {
+    if let Some(name) = official.definition_name(Side::Client, method, shape.kind) {
         return check_schema(official, name, shape, recorder);
     }
     if method.starts_with('_') {
         recorder.record_observed("EXT-3");
         return true;
     }
-    if method.starts_with("$/") && shape.part == MethodPart::Notification {
+    if method.starts_with("$/") && shape.kind == MessageKind::Notification {
         return true;
     }
     let is_of_the_other = other_version(recorder.version)
-        .definition_name(Side::Client, method, shape.part)
+        .definition_name(Side::Client, method, shape.kind)
         .is_some();
     if is_of_the_other {
         recorder.record_violation(
@@ -110,16 +92,16 @@ pub fn client_violation(version: u64, message: &Value, answers: Option<&str>) ->
     let params = message.get("params").unwrap_or(&Value::Null);
     let (name, value) = match (message["method"].as_str(), message.get("id")) {
         (Some(method), id) => {
-            let part = match id {
-                Some(_) => MethodPart::Request,
-                None => MethodPart::Notification,
+            let kind = match id {
+                Some(_) => MessageKind::Request,
+                None => MessageKind::Notification,
             };
-            (official.definition_name(Side::Agent, method, part), params)
+            (official.definition_name(Side::Agent, method, kind), params)
         }
         (None, Some(_)) => {
             let result = message.get("result")?;
             let name =
-                |method| official.definition_name(Side::Client, method, MethodPart::Response);
+                |method| official.definition_name(Side::Client, method, MessageKind::Response);
             (answers.and_then(name), result)
         }
         (None, None) => return Some("this is no message".to_owned()),

@@ -2,10 +2,11 @@
 //! MODE-3, CFG-1, CMD-3, LIST-6, INFO-1, COMP-2, ELIC-6, AUTH-1).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session_id},
+    messages::{AgentMessage, are_unique, option_values, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,33 +31,27 @@ impl SessionStateRules {
         }
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        let params = &message["params"];
-        match (kind, message["method"].as_str(), request) {
-            (JsonRpcKind::Response, _, Some(request)) => {
-                if let Some(result) = message.get("result") {
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        let json = message.json;
+        match (message.kind, json["method"].as_str(), message.request) {
+            (MessageKind::Response, _, Some(request)) => {
+                if let Some(result) = json.get("result") {
                     self.on_response(result, request, recorder);
                 }
             }
-            (JsonRpcKind::Notification, Some("session/update"), _) => {
-                self.on_update(message, recorder)
+            (MessageKind::Notification, Some("session/update"), _) => {
+                self.on_update(json, recorder)
             }
-            (JsonRpcKind::Request, Some("elicitation/create"), _) => {
-                self.check_elicitation(message, recorder)
+            (MessageKind::Request, Some("elicitation/create"), _) => {
+                self.check_elicitation(json, recorder)
             }
-            (JsonRpcKind::Notification, Some("elicitation/complete"), _) => {
-                let id = params["elicitationId"].as_str().unwrap_or_default();
+            (MessageKind::Notification, Some("elicitation/complete"), _) => {
+                let id = json["params"]["elicitationId"].as_str().unwrap_or_default();
                 recorder.record_check("ELIC-6", self.elicitations.contains(id), || {
                     format!("there is no elicitation {id:?}")
                 });
             }
-            (JsonRpcKind::Request | JsonRpcKind::Notification | JsonRpcKind::Response, _, _) => {}
+            (MessageKind::Request | MessageKind::Notification | MessageKind::Response, _, _) => {}
         }
     }
 
@@ -70,7 +65,7 @@ impl SessionStateRules {
         match request.method.as_str() {
             "initialize" => {
                 let ids = string_members(&result["authMethods"], "id");
-                recorder.record_check("AUTH-1", is_unique(&ids), || {
+                recorder.record_check("AUTH-1", are_unique(&ids), || {
                     "two methods have one id".to_owned()
                 });
             }
@@ -133,7 +128,7 @@ impl SessionStateRules {
                 };
                 recorder.record_check(
                     "CMD-3",
-                    is_unique(&names) && names.iter().all(is_right),
+                    are_unique(&names) && names.iter().all(is_right),
                     || format!("names have no slash and no blank, and are unique: {names:?}"),
                 );
             }
@@ -203,23 +198,14 @@ fn string_members(items: &Value, key: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_unique(ids: &[String]) -> bool {
-    ids.iter().collect::<BTreeSet<_>>().len() == ids.len()
-}
-
 /// Checks that the current value of each option is one of its offered values (CFG-1).
 fn check_options(options: &Value, recorder: &mut RuleRecorder) {
     for option in options.as_array().into_iter().flatten() {
         let Some(current) = option["currentValue"].as_str() else {
             continue;
         };
-        let offered = option["options"].as_array().into_iter().flatten();
-        let is_offered = |value: &Value| value["value"] == current;
-        let mut offered = offered.flat_map(|one| match one["options"].as_array() {
-            Some(group) => group.iter().collect(),
-            None => vec![one],
-        });
-        recorder.record_check("CFG-1", offered.any(is_offered), || {
+        let is_offered = option_values(option).any(|value| *value == current);
+        recorder.record_check("CFG-1", is_offered, || {
             format!("{current:?} is none of the values of {}", option["id"])
         });
     }

@@ -2,11 +2,12 @@
 //! TOOL-9, FS-2).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session_id},
+    messages::{AgentMessage, parse_update, session_id},
     recorder::RuleRecorder,
-    responses::ClientRequest,
+    session_activity::SessionActivity,
     tool_calls::is_absolute,
 };
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -16,9 +17,7 @@ pub(super) struct TerminalRules {
     pending_creates: Vec<(Value, String)>,
     /// State of each terminal, by id.
     terminals: BTreeMap<String, TerminalState>,
-    /// Number of running prompts, by session.
-    running_prompts: BTreeMap<String, usize>,
-    loading_sessions: Vec<String>,
+    activity: SessionActivity,
 }
 
 #[derive(Debug)]
@@ -29,61 +28,44 @@ struct TerminalState {
 
 impl TerminalRules {
     pub(super) fn on_sent(&mut self, message: &Value) {
-        let params = &message["params"];
-        match message["method"].as_str() {
-            Some("session/prompt") if message.get("id").is_some() => {
-                *self
-                    .running_prompts
-                    .entry(session_id(params).to_owned())
-                    .or_default() += 1;
-            }
-            Some("session/load") => self.loading_sessions.push(session_id(params).to_owned()),
-            Some(_) => {}
-            None => {
-                let made = self
-                    .pending_creates
-                    .iter()
-                    .position(|(id, _)| *id == message["id"]);
-                let Some((_, session)) = made.map(|index| self.pending_creates.swap_remove(index))
-                else {
-                    return;
-                };
-                if let Some(id) = message["result"]["terminalId"].as_str() {
-                    let is_released = false;
-                    self.terminals.insert(
-                        id.to_owned(),
-                        TerminalState {
-                            session,
-                            is_released,
-                        },
-                    );
-                }
-            }
+        self.activity.on_sent(message);
+        if message["method"].is_string() {
+            return;
+        }
+        let mut creates = self.pending_creates.iter();
+        let Some(index) = creates.position(|(id, _)| *id == message["id"]) else {
+            return;
+        };
+        let (_, session) = self.pending_creates.swap_remove(index);
+        if let Some(id) = message["result"]["terminalId"].as_str() {
+            let state = TerminalState {
+                session,
+                is_released: false,
+            };
+            self.terminals.insert(id.to_owned(), state);
         }
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        let params = &message["params"];
-        match (kind, message["method"].as_str()) {
-            (JsonRpcKind::Request, Some("terminal/create")) => {
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        if let Some(request) = message.request {
+            self.activity.on_response(request);
+        }
+        let json = message.json;
+        let params = &json["params"];
+        match (message.kind, json["method"].as_str()) {
+            (MessageKind::Request, Some("terminal/create")) => {
                 let session = session_id(params).to_owned();
-                self.pending_creates.push((message["id"].clone(), session));
+                self.pending_creates.push((json["id"].clone(), session));
                 if let Some(cwd) = params["cwd"].as_str() {
                     recorder.record_check("TERM-3", is_absolute(cwd), || {
                         format!("{cwd:?} is not absolute")
                     });
                 }
             }
-            (JsonRpcKind::Request, Some(method)) if method.starts_with("terminal/") => {
+            (MessageKind::Request, Some(method)) if method.starts_with("terminal/") => {
                 self.on_use(method, params, recorder);
             }
-            (JsonRpcKind::Request, Some("fs/read_text_file" | "fs/write_text_file")) => {
+            (MessageKind::Request, Some("fs/read_text_file" | "fs/write_text_file")) => {
                 let path = params["path"].as_str().unwrap_or_default();
                 recorder.record_check("FS-2", is_absolute(path), || {
                     format!("{path:?} is not absolute")
@@ -91,20 +73,8 @@ impl TerminalRules {
                 let line = params["line"].as_u64();
                 recorder.record_check("FS-2", line != Some(0), || "lines count from 1".to_owned());
             }
-            (JsonRpcKind::Notification, _) => self.check_shown_terminals(message, recorder),
-            (JsonRpcKind::Response, _) => {
-                let Some(request) = request else { return };
-                let session = session_id(&request.params);
-                match request.method.as_str() {
-                    "session/prompt" => {
-                        let running = self.running_prompts.entry(session.to_owned()).or_default();
-                        *running = running.saturating_sub(1);
-                    }
-                    "session/load" => self.loading_sessions.retain(|loading| loading != session),
-                    _ => {}
-                }
-            }
-            (JsonRpcKind::Request, _) => {}
+            (MessageKind::Notification, _) => self.check_shown_terminals(json, recorder),
+            (MessageKind::Response | MessageKind::Request, _) => {}
         }
     }
 
@@ -124,11 +94,7 @@ impl TerminalRules {
             return;
         };
         // A replay may show terminals that no longer exist.
-        if self
-            .loading_sessions
-            .iter()
-            .any(|loading| loading == update.session_id)
-        {
+        if self.activity.is_loading(update.session_id) {
             return;
         }
         let content = update.body["content"].as_array().into_iter().flatten();
@@ -145,11 +111,7 @@ impl TerminalRules {
     /// Checks at the end of the connection that finished turns released their terminals.
     pub(super) fn on_output_end(&self, recorder: &mut RuleRecorder) {
         for (id, made) in &self.terminals {
-            if self
-                .running_prompts
-                .get(&made.session)
-                .is_none_or(|running| *running == 0)
-            {
+            if !self.activity.is_prompting(&made.session) {
                 let why = || format!("the terminal {id:?} was not released");
                 recorder.record_check("TERM-2", made.is_released, why);
             }

@@ -2,10 +2,12 @@
 //! TOOL-4, TOOL-7, TOOL-10, PERM-2, CANCEL-10, LOAD-7).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session_id},
+    messages::{AgentMessage, are_unique, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
+    session_activity::SessionActivity,
 };
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,10 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct ToolCallRules {
     /// Tool calls, by session and id.
     calls: BTreeMap<(String, String), ToolCallState>,
-    /// Number of running prompts, by session.
-    running_prompts: BTreeMap<String, usize>,
-    /// Sessions with a pending `session/load`.
-    loading_sessions: Vec<String>,
+    activity: SessionActivity,
 }
 
 #[derive(Debug, Default)]
@@ -30,34 +29,18 @@ struct ToolCallState {
 
 impl ToolCallRules {
     pub(super) fn on_sent(&mut self, message: &Value) {
-        if message.get("id").is_none() {
-            return;
-        }
-        let session = session_id(&message["params"]).to_owned();
-        match message["method"].as_str().unwrap_or_default() {
-            "session/prompt" => *self.running_prompts.entry(session).or_default() += 1,
-            "session/load" => {
-                // The replay reports the calls again. Until it begins, a running prompt may update its own.
-                self.loading_sessions.push(session);
-            }
-            _ => {}
-        }
+        self.activity.on_sent(message);
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        if let (JsonRpcKind::Response, Some(request)) = (kind, request) {
-            return self.on_response(message, request, recorder);
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        let json = message.json;
+        if let (MessageKind::Response, Some(request)) = (message.kind, message.request) {
+            return self.on_response(json, request, recorder);
         }
-        if message["method"] == "session/request_permission" {
-            return self.on_permission_request(&message["params"], recorder);
+        if json["method"] == "session/request_permission" {
+            return self.on_permission_request(&json["params"], recorder);
         }
-        if let Some(update) = parse_update(message) {
+        if let Some(update) = parse_update(json) {
             match update.kind {
                 "tool_call" => self.on_tool_call(update.session_id, update.body, recorder),
                 "tool_call_update" => {
@@ -69,10 +52,8 @@ impl ToolCallRules {
     }
 
     fn on_tool_call(&mut self, session: &str, call: &Value, recorder: &mut RuleRecorder) {
-        let is_replayed = self
-            .loading_sessions
-            .iter()
-            .any(|loading| loading == session);
+        // A load reports the calls again. Until its replay begins, a running prompt may update its own.
+        let is_replayed = self.activity.is_loading(session);
         let known = self.calls.entry(call_key(session, call)).or_default();
         let is_used = known.is_reported && known.is_over && !is_replayed;
         recorder.record_check("TOOL-2", !is_used, || {
@@ -111,17 +92,9 @@ impl ToolCallRules {
 
     fn on_permission_request(&mut self, params: &Value, recorder: &mut RuleRecorder) {
         let call = &params["toolCall"];
-        let options = params["options"].as_array();
-        let ids = options
-            .into_iter()
-            .flatten()
-            .map(|option| &option["optionId"]);
-        let ids: Vec<&Value> = ids.collect();
-        let is_unique = ids
-            .iter()
-            .enumerate()
-            .all(|(index, id)| !ids[..index].contains(id));
-        recorder.record_check("PERM-2", !ids.is_empty() && is_unique, || {
+        let options = params["options"].as_array().into_iter().flatten();
+        let ids: Vec<&Value> = options.map(|option| &option["optionId"]).collect();
+        recorder.record_check("PERM-2", !ids.is_empty() && are_unique(&ids), || {
             "there is no option, or two have one id".to_owned()
         });
         // A permission request may introduce a call.
@@ -137,9 +110,9 @@ impl ToolCallRules {
         request: &ClientRequest,
         recorder: &mut RuleRecorder,
     ) {
+        self.activity.on_response(request);
         let session = session_id(&request.params);
         if request.method == "session/load" {
-            self.loading_sessions.retain(|loading| loading != session);
             let open = self.calls.iter().find(|((of, _), call)| {
                 of == session && call.is_reported && call.is_replayed && !call.is_over
             });
@@ -157,18 +130,11 @@ impl ToolCallRules {
         if request.method != "session/prompt" {
             return;
         }
-        let running = self.running_prompts.entry(session.to_owned()).or_default();
-        *running = running.saturating_sub(1);
-        let Some(reason) = message["result"]["stopReason"]
-            .as_str()
-            .filter(|_| *running == 0)
-        else {
-            return;
-        };
-        let rule = if reason == "cancelled" {
-            "CANCEL-10"
-        } else {
-            "TOOL-4"
+        let rule = match message["result"]["stopReason"].as_str() {
+            None => return,
+            Some(_) if self.activity.is_prompting(session) => return,
+            Some("cancelled") => "CANCEL-10",
+            Some(_) => "TOOL-4",
         };
         let its = || {
             self.calls

@@ -4,12 +4,8 @@
 //! without such a capability cannot be negotiated, and pass. Version 2 is a draft as a whole and is not checked
 //! here.
 
-use super::{
-    messages::JsonRpcKind,
-    recorder::RuleRecorder,
-    responses::{ClientRequest, accepted_initialize},
-};
-use crate::official_schema::{MethodPart, Side, official_schema};
+use super::{messages::AgentMessage, recorder::RuleRecorder};
+use crate::official_schema::{MessageKind, Side, official_schema};
 use serde_json::Value;
 
 /// Capability that allows a part, below `clientCapabilities` or `agentCapabilities`.
@@ -47,42 +43,23 @@ pub(super) struct UnstableRules {
 }
 
 impl UnstableRules {
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        let result = &message["result"];
-        if let Some(initialize) = accepted_initialize(message, request) {
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        let AgentMessage { kind, json, .. } = message;
+        let result = &json["result"];
+        if let Some(initialize) = message.accepted_initialize() {
             self.client_capabilities = initialize.params["clientCapabilities"].clone();
             self.agent_capabilities = result["agentCapabilities"].clone();
         }
-        let method = message["method"].as_str().unwrap_or_default();
-        let (side, method, part, value) = match (kind, request) {
-            (JsonRpcKind::Request, _) => (
-                Side::Client,
-                method,
-                MethodPart::Request,
-                &message["params"],
-            ),
-            (JsonRpcKind::Notification, _) => (
-                Side::Client,
-                method,
-                MethodPart::Notification,
-                &message["params"],
-            ),
-            (JsonRpcKind::Response, Some(request)) => (
-                Side::Agent,
-                request.method.as_str(),
-                MethodPart::Response,
-                result,
-            ),
-            (JsonRpcKind::Response, None) => return,
+        let method = json["method"].as_str().unwrap_or_default();
+        let (side, method, value) = match (kind, message.request) {
+            (MessageKind::Request | MessageKind::Notification, _) => {
+                (Side::Client, method, &json["params"])
+            }
+            (MessageKind::Response, Some(request)) => (Side::Agent, &*request.method, result),
+            (MessageKind::Response, None) => return,
         };
         let official = official_schema(1);
-        let Some(name) = official.definition_name(side, method, part) else {
+        let Some(name) = official.definition_name(side, method, kind) else {
             return;
         };
         if side == Side::Client && official.is_unstable(name) {

@@ -2,10 +2,11 @@
 //! CANCEL-5, SESS-7, UPD-1, LOAD-2, RES-1, CLOSE-3, MSG-3, MSG-4).
 
 use super::{
-    messages::{JsonRpcKind, SessionUpdate, is_turn_update, parse_update, session_id},
+    messages::{AgentMessage, SessionUpdate, is_turn_update, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
+use crate::official_schema::MessageKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,21 +66,15 @@ impl UpdateOrderRules {
         }
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        match (kind, request) {
-            (JsonRpcKind::Response, Some(request)) => self.on_response(message, request),
-            (JsonRpcKind::Notification, _) => {
-                if let Some(update) = parse_update(message) {
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        match (message.kind, message.request) {
+            (MessageKind::Response, Some(request)) => self.on_response(message.json, request),
+            (MessageKind::Notification, _) => {
+                if let Some(update) = parse_update(message.json) {
                     self.on_update(&update, recorder);
                 }
             }
-            (JsonRpcKind::Response, None) | (JsonRpcKind::Request, _) => {}
+            (MessageKind::Response, None) | (MessageKind::Request, _) => {}
         }
     }
 

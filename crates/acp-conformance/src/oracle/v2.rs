@@ -10,11 +10,11 @@ mod lifecycle;
 mod lists;
 
 use super::{
-    messages::{JsonRpcKind, SessionUpdate, parse_update, parse_version, session_id},
+    messages::{AgentMessage, SessionUpdate, parse_update, parse_version, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
-use crate::official_schema::official_schema;
+use crate::official_schema::{MessageKind, official_schema};
 use background::BackgroundWork;
 use items::SessionItems;
 use lifecycle::SessionLifecycle;
@@ -64,27 +64,22 @@ impl V2Rules {
         }
     }
 
-    pub(super) fn on_received(
-        &mut self,
-        kind: JsonRpcKind,
-        message: &Value,
-        request: Option<&ClientRequest>,
-        recorder: &mut RuleRecorder,
-    ) {
-        if let (JsonRpcKind::Response, Some(request)) = (kind, request) {
-            return self.on_response(message, request, recorder);
+    pub(super) fn on_received(&mut self, message: AgentMessage<'_>, recorder: &mut RuleRecorder) {
+        let json = message.json;
+        if let (MessageKind::Response, Some(request)) = (message.kind, message.request) {
+            return self.on_response(json, request, recorder);
         }
-        let params = &message["params"];
+        let params = &json["params"];
         if let Some(session) = self.sessions.get_mut(session_id(params)) {
             session.lifecycle.check_not_closed(recorder);
         }
-        if let Some(update) = parse_update(message) {
+        if let Some(update) = parse_update(json) {
             return self.on_update(&update, recorder);
         }
-        if kind == JsonRpcKind::Request && params["sessionId"].is_string() {
+        if message.kind == MessageKind::Request && params["sessionId"].is_string() {
             let session = self.session_mut(session_id(params));
-            session.lifecycle.on_agent_request(&message["id"]);
-            if message["method"] == "session/request_permission" {
+            session.lifecycle.on_agent_request(&json["id"]);
+            if json["method"] == "session/request_permission" {
                 lists::check_permission(params, recorder);
                 session
                     .items

@@ -265,7 +265,7 @@ fn permission_response(permission: PermissionAnswer, ask: &PermissionRequest) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::official_schema::{MethodPart, Side, official_schema};
+    use crate::official_schema::{MessageKind, Side, official_schema};
 
     /// Returns the responses of a client that offers all capabilities.
     fn responses_to(client: &mut Client, method: &str, params: Value) -> Vec<Value> {
@@ -279,7 +279,7 @@ mod tests {
         let [answer] = answers else {
             panic!("{answers:?}");
         };
-        let name = official_schema(1).definition_name(Side::Client, method, MethodPart::Response);
+        let name = official_schema(1).definition_name(Side::Client, method, MessageKind::Response);
         let faults = official_schema(1).violations(name.unwrap(), &answer["result"]);
         assert_eq!(faults, [], "{answer}");
     }

@@ -1,8 +1,10 @@
 //! Checks lists of version 2: session options, commands and permission options (V2-21).
 
-use super::super::recorder::RuleRecorder;
+use super::super::{
+    messages::{are_unique, option_values},
+    recorder::RuleRecorder,
+};
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Checks the options and commands in a result or update.
 pub(super) fn check(holder: &Value, recorder: &mut RuleRecorder) {
@@ -29,21 +31,10 @@ pub(super) fn check(holder: &Value, recorder: &mut RuleRecorder) {
 }
 
 fn check_option(option: &Value, recorder: &mut RuleRecorder) {
-    let offered = option["options"].as_array().into_iter().flatten();
-    let values: Vec<&Value> = offered
-        .flat_map(|one| match one["options"].as_array() {
-            Some(group) => group.iter().collect(),
-            None => vec![one],
-        })
-        .map(|one| &one["value"])
-        .collect();
+    let values: Vec<&Value> = option_values(option).collect();
     let id = &option["configId"];
     let current = &option["currentValue"];
-    let is_unique = values
-        .iter()
-        .enumerate()
-        .all(|(index, value)| !values[..index].contains(value));
-    recorder.record_check("V2-21", is_unique, || {
+    recorder.record_check("V2-21", are_unique(&values), || {
         format!("two values of {id} are the same")
     });
     recorder.record_check("V2-21", values.contains(&current), || {
@@ -60,5 +51,5 @@ pub(super) fn check_permission(params: &Value, recorder: &mut RuleRecorder) {
 
 fn is_unique(items: &[Value], key: &str) -> bool {
     let ids: Vec<&str> = items.iter().filter_map(|item| item[key].as_str()).collect();
-    ids.iter().collect::<BTreeSet<_>>().len() == ids.len()
+    are_unique(&ids)
 }
