@@ -24,8 +24,10 @@ pub(crate) mod session_setup;
 mod session_status;
 mod system_prompt;
 
-use crate::server::{connection::Connection, envelope::RequestId, method_call::register};
-use agent_client_protocol_schema::v1::{AGENT_METHOD_NAMES, PROTOCOL_LEVEL_METHOD_NAMES};
+use crate::server::{connection::Connection, method_call::register};
+use agent_client_protocol_schema::v1::{
+    AGENT_METHOD_NAMES, PROTOCOL_LEVEL_METHOD_NAMES, RequestId,
+};
 use jsonrpsee::{Methods, RpcModule};
 use serde_json::value::RawValue;
 use std::sync::Arc;

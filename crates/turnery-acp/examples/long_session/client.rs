@@ -3,7 +3,7 @@
 use super::{BenchResult, pipes::serve_over_pipes};
 use serde_json::{Value, json};
 use std::{
-    io::{PipeReader, PipeWriter, Read, Write as _},
+    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _},
     path::Path,
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -35,7 +35,7 @@ pub(crate) fn measure_opening(
 /// Client at the other end of the pipes.
 struct BenchClient {
     input: PipeWriter,
-    output: PipeReader,
+    output: BufReader<PipeReader>,
     served: JoinHandle<std::io::Result<()>>,
 }
 
@@ -44,7 +44,7 @@ impl BenchClient {
         let (input, output, served) = serve_over_pipes(agent)?;
         let mut client = Self {
             input,
-            output,
+            output: BufReader::with_capacity(64 << 10, output),
             served,
         };
         client.request("initialize", &json!({"protocolVersion": 1}))?;
@@ -73,30 +73,20 @@ impl BenchClient {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input, "{request}")?;
         let (mut lines, mut bytes) = (0, 0);
-        let mut block = vec![0; 64 << 10];
         let mut line = Vec::new();
-        loop {
-            let read = self.output.read(&mut block)?;
-            if read == 0 {
-                return Err("the agent hung up".into());
+        while self.output.read_until(b'\n', &mut line)? > 0 {
+            // Updates are not parsed: their cost depends on the client.
+            if line.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
+                (lines, bytes) = (lines + 1, bytes + line.len());
+                line.clear();
+                continue;
             }
-            for piece in block[..read].split_inclusive(|byte| *byte == b'\n') {
-                line.extend_from_slice(piece);
-                if line.last() != Some(&b'\n') {
-                    continue;
-                }
-                // Updates are not parsed: their cost depends on the client.
-                if line.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
-                    (lines, bytes) = (lines + 1, bytes + line.len());
-                    line.clear();
-                    continue;
-                }
-                let answer: Value = serde_json::from_slice(&line)?;
-                return match answer.get("result") {
-                    Some(_) => Ok((lines, bytes)),
-                    None => Err(format!("{method} was refused: {answer}").into()),
-                };
-            }
+            let answer: Value = serde_json::from_slice(&line)?;
+            return match answer.get("result") {
+                Some(_) => Ok((lines, bytes)),
+                None => Err(format!("{method} was refused: {answer}").into()),
+            };
         }
+        Err("the agent hung up".into())
     }
 }

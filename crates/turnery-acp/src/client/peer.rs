@@ -2,9 +2,10 @@
 
 use crate::{
     limits::MAX_CLIENT_REQUESTS,
-    server::{envelope::RequestId, rpc_error::REQUEST_CANCELLED},
+    server::rpc_error::REQUEST_CANCELLED,
     transport::writer::{WriteItem, WriteSender},
 };
+use agent_client_protocol_schema::v1::RequestId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use std::{

@@ -42,7 +42,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<AuthenticateResponse, Rpc
 async fn request_missing_key(call: &MethodCall) {
     let connection = &call.connection;
     if let (Some(pages), Some(missing)) = (connection.key_page_opener(), connection.missing_key()) {
-        let scope = ElicitationRequestScope::new(&call.scope.id);
+        let scope = ElicitationRequestScope::new(call.scope.id.clone());
         key_page::request_key(&connection.peer, &pages, scope, &missing).await;
     }
 }

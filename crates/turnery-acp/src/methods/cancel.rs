@@ -1,6 +1,7 @@
 //! `session/cancel` and `$/cancel_request`: the two ways to cancel.
 
-use crate::server::{connection::Connection, envelope::RequestId};
+use crate::server::{connection::Connection, envelope::parse_request_id};
+use agent_client_protocol_schema::v1::RequestId;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
@@ -32,7 +33,7 @@ pub(super) fn handle_session_cancel(connection: &Connection, params: Option<&Raw
 
 /// Parses the id of the request to cancel (REQC-4).
 pub(super) fn parse_cancel_request(params: Option<&RawValue>) -> Option<RequestId> {
-    RequestId::parse(
+    parse_request_id(
         parse_notification::<CancelRequestParams>(params)?
             .request_id
             .get(),

@@ -7,6 +7,7 @@ use crate::{
     v1::config_options::with_options,
 };
 use agent_client_protocol_schema::v1::{ForkSessionRequest, ForkSessionResponse};
+use turnery_engine::SessionId;
 
 pub(super) async fn handle(call: MethodCall) -> Result<ForkSessionResponse, RpcError> {
     let request: ForkSessionRequest = parse_params(&call.params)?;
@@ -14,9 +15,10 @@ pub(super) async fn handle(call: MethodCall) -> Result<ForkSessionResponse, RpcE
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?
-    .with_system_prompt(request.system_prompt)?;
-    let session = setup.fork(&call, &request.session_id.0).await?;
+        request.system_prompt,
+    )?;
+    let source = SessionId::from(&*request.session_id.0);
+    let session = setup.create(&call, Some(&source)).await?;
     let response = ForkSessionResponse::new(session.id().to_string());
     Ok(with_options!(response, &session.options()))
 }

@@ -14,8 +14,8 @@ pub(super) async fn handle(call: MethodCall) -> Result<LoadSessionResponse, RpcE
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?
-    .with_system_prompt(request.system_prompt)?;
+        request.system_prompt,
+    )?;
     let session = setup.open(&call, &request.session_id.0, true).await?;
     let response = LoadSessionResponse::new();
     Ok(with_options!(response, &session.options()))

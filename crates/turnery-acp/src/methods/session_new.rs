@@ -13,9 +13,9 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?
-    .with_system_prompt(request.system_prompt)?;
-    let session = setup.create(&call).await?;
+        request.system_prompt,
+    )?;
+    let session = setup.create(&call, None).await?;
     let response = NewSessionResponse::new(session.id().to_string());
     Ok(with_options!(response, &session.options()))
 }

@@ -13,8 +13,8 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?
-    .with_system_prompt(request.system_prompt)?;
+        request.system_prompt,
+    )?;
     let session = setup.open(&call, &request.session_id.0, false).await?;
     let response = ResumeSessionResponse::new();
     Ok(with_options!(response, &session.options()))

@@ -23,11 +23,12 @@ pub(crate) struct SessionSetup {
 
 impl SessionSetup {
     /// Validates the parameters. Folders must be absolute (SESS-2, DIR-1); MCP transports that were not
-    /// advertised are rejected (MCP-4).
+    /// advertised are rejected (MCP-4). `prompt` is the client's system prompt.
     pub(crate) fn from_params(
         cwd: PathBuf,
         roots: Vec<PathBuf>,
         servers: &[McpServer],
+        prompt: Option<SystemPrompt>,
     ) -> Result<Self, RpcError> {
         check_absolute("cwd", &cwd)?;
         for root in &roots {
@@ -41,33 +42,31 @@ impl SessionSetup {
                     .iter()
                     .map(mcp_servers::parse_server)
                     .collect::<Result<_, _>>()?,
-                instructions: None,
+                instructions: system_prompt::parse_system_prompt(prompt)?,
             },
         })
     }
 
-    /// Adds the client's system prompt.
-    pub(super) fn with_system_prompt(
-        mut self,
-        prompt: Option<SystemPrompt>,
-    ) -> Result<Self, RpcError> {
-        self.request.instructions = system_prompt::parse_system_prompt(prompt)?;
-        Ok(self)
-    }
-
-    /// Creates a session.
-    pub(crate) async fn create(self, call: &MethodCall) -> Result<Session, RpcError> {
+    /// Creates a session; its history is empty, or a copy of that of `source`.
+    pub(crate) async fn create(
+        self,
+        call: &MethodCall,
+        source: Option<&SessionId>,
+    ) -> Result<Session, RpcError> {
         call.connection.check_logged_in()?;
         let agent = &call.connection.agent;
+        // A copied history was paid for in its own session.
         let session_cost = SessionCost::new(agent);
         let encoder = new_encoder(&call.connection);
-        let made = agent
-            .create(self.request.clone(), |id| {
-                session_ports(call, id, false, session_cost, encoder.clone())
-            })
-            .await
-            .map_err(|error| call.connection.record_open_error(self.request, error))?;
-        Ok(register_session(call, made, encoder, false).await)
+        let request = self.request.clone();
+        let ports = |id: &SessionId| session_ports(call, id, false, session_cost, encoder.clone());
+        let created = match source {
+            Some(source) => agent.fork(source, request, ports).await,
+            None => agent.create(request, ports).await,
+        };
+        let session =
+            created.map_err(|error| call.connection.record_open_error(self.request, error))?;
+        Ok(register_session(call, session, encoder, false).await)
     }
 
     /// Opens a stored session; with `replay`, its conversation is shown before this returns. A session that is
@@ -100,23 +99,6 @@ impl SessionSetup {
             .await
             .map_err(|error| call.connection.record_open_error(self.request, error))?;
         Ok(register_session(call, opened, encoder, true).await)
-    }
-
-    /// Creates a session with a copy of another's history.
-    pub(super) async fn fork(self, call: &MethodCall, id: &str) -> Result<Session, RpcError> {
-        let source = SessionId::from(id);
-        call.connection.check_logged_in()?;
-        let agent = &call.connection.agent;
-        // The copied history was paid for in its own session.
-        let session_cost = SessionCost::new(agent);
-        let encoder = new_encoder(&call.connection);
-        let made = agent
-            .fork(&source, self.request.clone(), |id| {
-                session_ports(call, id, false, session_cost, encoder.clone())
-            })
-            .await
-            .map_err(|error| call.connection.record_open_error(self.request, error))?;
-        Ok(register_session(call, made, encoder, false).await)
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::{
     client::{features::ClientFeatures, key_page::KeyPageOpener, peer::Peer},
     server::{
-        acp_version::AcpVersion, encoder::SharedEncoder, envelope::RequestId, login::Login,
+        acp_version::AcpVersion, encoder::SharedEncoder, login::Login,
         prompt_barrier::PromptBarrier, rpc_error::RpcError,
     },
 };
+use agent_client_protocol_schema::v1::RequestId;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},

@@ -5,13 +5,14 @@ use crate::{
     server::{
         acp_version::AcpVersion,
         connection::{Connection, RequestScope},
-        envelope::{IncomingRequest, RequestId},
+        envelope::IncomingRequest,
         rpc_error::{
             INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError,
         },
     },
     v2,
 };
+use agent_client_protocol_schema::v1::RequestId;
 use futures_util::{FutureExt, future::BoxFuture};
 use jsonrpsee::{
     ConnectionId, MethodCallback, Methods,

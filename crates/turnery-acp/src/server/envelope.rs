@@ -1,7 +1,7 @@
 //! Classifies a line of input as request, notification, response or malformed, without reading its parameters.
 
 use crate::server::rpc_error::{INVALID_REQUEST, PARSE_ERROR};
-use agent_client_protocol_schema::v1;
+use agent_client_protocol_schema::v1::RequestId;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -41,32 +41,12 @@ pub(crate) struct IncomingRequest<'a> {
     pub(crate) params: Option<&'a RawValue>,
 }
 
-/// Request id: int64, string or null (RPC-3).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum RequestId {
-    Null,
-    Number(i64),
-    Text(String),
-}
-
-impl RequestId {
-    /// Parses the JSON text of an id.
-    pub(crate) fn parse(raw: &str) -> Option<Self> {
-        match raw.as_bytes().first()? {
-            b'n' => Some(Self::Null),
-            b'"' => serde_json::from_str(raw).ok().map(Self::Text),
-            _ => raw.parse().ok().map(Self::Number),
-        }
-    }
-}
-
-impl From<&RequestId> for v1::RequestId {
-    fn from(id: &RequestId) -> Self {
-        match id {
-            RequestId::Null => Self::Null,
-            RequestId::Number(number) => Self::Number(*number),
-            RequestId::Text(text) => Self::Str(text.clone()),
-        }
+/// Parses the JSON text of a request id: int64, string or null (RPC-3).
+pub(crate) fn parse_request_id(raw: &str) -> Option<RequestId> {
+    match raw.as_bytes().first()? {
+        b'n' => Some(RequestId::Null),
+        b'"' => serde_json::from_str(raw).ok().map(RequestId::Str),
+        _ => raw.parse().ok().map(RequestId::Number),
     }
 }
 
@@ -135,7 +115,7 @@ impl<'a> MessageMembers<'a> {
     /// a response, whatever else is wrong with it (RPC-5). Other malformed messages get an error (RPC-7),
     /// under their id if only their `jsonrpc` is missing; malformed responses are ignored.
     fn classify(self) -> Envelope<'a> {
-        let id = self.id.map(|raw| (raw.get(), RequestId::parse(raw.get())));
+        let id = self.id.map(|raw| (raw.get(), parse_request_id(raw.get())));
         let Some(method) = self.method else {
             return self.classify_response(id.and_then(|(_, id)| id));
         };

@@ -2,9 +2,9 @@
 
 use crate::server::{
     connection::{Connection, RequestScope},
-    envelope::RequestId,
     rpc_error::RpcError,
 };
+use agent_client_protocol_schema::v1::RequestId;
 use jsonrpsee::{
     Extensions, RpcModule,
     types::{ErrorObjectOwned, Params},

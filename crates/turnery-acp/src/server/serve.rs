@@ -14,7 +14,7 @@ use crate::{
     server::{
         connection::{Connection, RequestScope},
         dispatch::{Dispatcher, error_line},
-        envelope::{Envelope, IncomingRequest, RequestId, classify_line},
+        envelope::{Envelope, IncomingRequest, classify_line},
         login::Login,
         prompt_barrier::{BarrierReceiver, PromptBarrier},
         rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED, RpcError},
@@ -26,6 +26,7 @@ use crate::{
         writer::{self, WriteItem},
     },
 };
+use agent_client_protocol_schema::v1::RequestId;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
     collections::{HashMap, VecDeque},

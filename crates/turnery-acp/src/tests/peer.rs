@@ -1,7 +1,8 @@
 //! Tests requests to the client and all possible responses (RPC-15 to RPC-17, CANCEL-7).
 
 use super::support::FakeClient;
-use crate::{client::peer::PeerError, server::envelope::RequestId};
+use crate::client::peer::PeerError;
+use agent_client_protocol_schema::v1::RequestId;
 use serde_json::{Value, json, value::RawValue};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ async fn responses_match_requests_by_id() {
     let junk = raw("{}");
     for id in [
         RequestId::Number(999),
-        RequestId::Text("1".to_owned()),
+        RequestId::Str("1".to_owned()),
         RequestId::Null,
     ] {
         client.peer.handle_response(&id, Ok(&junk));

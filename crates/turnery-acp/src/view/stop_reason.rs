@@ -160,26 +160,13 @@ fn provider_error(kind: ModelErrorKind, message: &str) -> RpcError {
         ),
     };
     let reason = shorten_reason(message);
-    let fault = match kind {
-        ModelErrorKind::Auth => RpcError::new(AUTH_REQUIRED, what, format!("{reason}. {details}")),
-        ModelErrorKind::Network
-        | ModelErrorKind::Protocol
-        | ModelErrorKind::Unfinished
-        | ModelErrorKind::RateLimit
-        | ModelErrorKind::Overloaded
-        | ModelErrorKind::ContextOverflow
-        | ModelErrorKind::BadRequest
-        | ModelErrorKind::Timeout
-        | ModelErrorKind::AnswerLimit => {
-            let what = if reason.is_empty() {
-                what.into()
-            } else {
-                reason
-            };
-            RpcError::from_message(INTERNAL_ERROR, format!("{what}. {details}"))
-        }
+    let error = if kind == ModelErrorKind::Auth {
+        RpcError::new(AUTH_REQUIRED, what, format!("{reason}. {details}"))
+    } else {
+        let what = if reason.is_empty() { what } else { &reason };
+        RpcError::from_message(INTERNAL_ERROR, format!("{what}. {details}"))
     };
-    fault
+    error
         .with_data("kind", "provider_error")
         .with_data("retryable", kind.is_retryable())
         .with_data("fault", serde_json::to_value(kind).unwrap_or_default())

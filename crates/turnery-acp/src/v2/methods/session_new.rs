@@ -3,7 +3,8 @@
 use crate::{
     methods::session_setup::SessionSetup,
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v2::{available_commands, mcp_servers, shared},
+    v2::{available_commands::list_available_commands, mcp_servers, shared::encode_config_options},
+    view::session_options::session_meta,
 };
 use agent_client_protocol_schema::v2::{NewSessionRequest, NewSessionResponse};
 
@@ -14,15 +15,12 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
         request.cwd.into_inner(),
         roots.map(|root| root.into_inner()).collect(),
         &mcp_servers::parse_servers(request.mcp_servers)?,
+        None,
     )?;
-    let session = setup.create(&call).await?;
+    let session = setup.create(&call, None).await?;
+    let options = session.options();
     Ok(NewSessionResponse::new(session.id().as_str())
-        .config_options(shared::encode_config_options(&session.options()))
-        .meta(crate::view::session_options::session_meta(
-            &session.options(),
-        ))
-        .available_commands(available_commands::list_available_commands(
-            &session.options(),
-            &[],
-        )))
+        .config_options(encode_config_options(&options))
+        .meta(session_meta(&options))
+        .available_commands(list_available_commands(&options, &[])))
 }

@@ -5,7 +5,11 @@ use crate::{
     methods::session_setup::SessionSetup,
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     transport::{update_writer::UpdateWriter, writer::send_line},
-    v2::{available_commands, mcp_servers, session_state, shared},
+    v2::{
+        available_commands::list_available_commands, mcp_servers, session_state,
+        shared::encode_config_options,
+    },
+    view::session_options::session_meta,
 };
 use agent_client_protocol_schema::v2::{ReplayFrom, ResumeSessionRequest, ResumeSessionResponse};
 
@@ -26,19 +30,16 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
         request.cwd.into_inner(),
         roots.map(|root| root.into_inner()).collect(),
         &mcp_servers::parse_servers(request.mcp_servers)?,
+        None,
     )?;
     let session = setup.open(&call, &request.session_id.0, replay).await?;
     // The session was just opened: nothing runs in it, and its replay is already queued.
     let mut to = UpdateWriter::new(session.id().as_str());
     session_state::write_idle(&mut to);
     send_line(call.connection.peer.out(), to.lines).await;
+    let options = session.options();
     Ok(ResumeSessionResponse::new()
-        .config_options(shared::encode_config_options(&session.options()))
-        .meta(crate::view::session_options::session_meta(
-            &session.options(),
-        ))
-        .available_commands(available_commands::list_available_commands(
-            &session.options(),
-            &[],
-        )))
+        .config_options(encode_config_options(&options))
+        .meta(session_meta(&options))
+        .available_commands(list_available_commands(&options, &[])))
 }
