@@ -8,6 +8,7 @@
 //! suspended process loses its lane after that.
 
 use crate::{
+    Owner,
     clock::ClockReading,
     owner::{ProcessState, is_same_boot, process_field, process_state},
 };
@@ -54,40 +55,66 @@ fn to_time_delta(time: Duration) -> chrono::TimeDelta {
     chrono::TimeDelta::from_std(time).unwrap_or_default()
 }
 
-/// Returns true if the lane cannot be claimed by another owner: the holder's process is not known to be gone, and
-/// its lease has not expired, with the tolerances given above. `process` is the stored description of the holder,
-/// `ends_at` the end of the lease on its wall clock.
-pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
-    let more = match process_state(process) {
-        ProcessState::Gone => return false,
-        ProcessState::AliveHere => COMMIT_TIMEOUT,
-        ProcessState::MaybeAlive => Duration::ZERO,
-    };
-    let until = process_field(process, "until").and_then(|until| until.parse().ok());
-    match (until, is_same_boot(process)) {
-        (Some(until), true) => now.monotonic < Duration::from_millis(until).saturating_add(more),
-        // Stored by an earlier version of turnery on this machine.
-        (None, true) => ends_at
-            .checked_add_signed(to_time_delta(more))
-            .is_none_or(|end| now.wall < end),
-        (_, false) => now
-            .wall
-            .checked_sub_signed(to_time_delta(CLOCK_SKEW))
-            .is_none_or(|now| now < ends_at),
-    }
+/// Holder of a lane.
+#[derive(Debug)]
+pub(crate) struct LaneHolder {
+    pub(crate) owner_id: String,
+    /// Stored description of the process, including the end of the lease.
+    pub(crate) process: String,
+    /// End of the lease on the holder's wall clock.
+    pub(crate) expires_at: Timestamp,
 }
 
-/// Like [`is_held`], but also true for a local holder whose process runs after its lease expired: readers must
-/// not recover its journals, deletion and repair must not destroy its work.
-pub(crate) fn may_be_active(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
-    process_state(process) == ProcessState::AliveHere || is_held(process, ends_at, now)
+impl LaneHolder {
+    /// Returns true if `owner` cannot claim the lane.
+    pub(crate) fn blocks(&self, owner: &Owner, now: ClockReading) -> bool {
+        self.owner_id != owner.id && self.is_held(now)
+    }
+
+    /// Returns true if the lane cannot be claimed by another owner: the holder's process is not known to be gone,
+    /// and its lease has not expired, with the tolerances given above.
+    fn is_held(&self, now: ClockReading) -> bool {
+        let more = match process_state(&self.process) {
+            ProcessState::Gone => return false,
+            ProcessState::AliveHere => COMMIT_TIMEOUT,
+            ProcessState::MaybeAlive => Duration::ZERO,
+        };
+        let until = process_field(&self.process, "until").and_then(|until| until.parse().ok());
+        match (until, is_same_boot(&self.process)) {
+            (Some(until), true) => {
+                now.monotonic < Duration::from_millis(until).saturating_add(more)
+            }
+            // Stored by an earlier version of turnery on this machine.
+            (None, true) => self
+                .expires_at
+                .checked_add_signed(to_time_delta(more))
+                .is_none_or(|end| now.wall < end),
+            (_, false) => now
+                .wall
+                .checked_sub_signed(to_time_delta(CLOCK_SKEW))
+                .is_none_or(|now| now < self.expires_at),
+        }
+    }
+
+    /// Returns true if the lane is held, or if the holder's process runs on this machine, even after its lease
+    /// expired: readers must not recover its journals, deletion and repair must not destroy its work.
+    pub(crate) fn may_be_active(&self, now: ClockReading) -> bool {
+        process_state(&self.process) == ProcessState::AliveHere || self.is_held(now)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Owner;
     use proptest::prelude::*;
+
+    fn holder(process: String, expires_at: Timestamp) -> LaneHolder {
+        LaneHolder {
+            owner_id: String::new(),
+            process,
+            expires_at,
+        }
+    }
 
     /// Simulates two processes whose wall clocks differ by `skew` seconds, on one machine or two.
     fn is_held_after(process: &str, passed: u64, skew: i64) -> bool {
@@ -101,7 +128,7 @@ mod tests {
             wall: begun.wall + passed + chrono::TimeDelta::seconds(skew),
             monotonic: begun.monotonic + passed,
         };
-        is_held(&end.stamp_process(process), end.wall, now)
+        holder(end.stamp_process(process), end.wall).is_held(now)
     }
 
     proptest! {
@@ -141,12 +168,12 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn lease_of_an_older_version_ends_by_the_wall_clock() {
-        let here = Owner::for_this_process().process;
         let at = |seconds| ClockReading {
             wall: chrono::DateTime::from_timestamp(seconds, 0).unwrap(),
             monotonic: Duration::from_secs(7),
         };
-        assert!(is_held(&here, at(130).wall, at(189)));
-        assert!(!is_held(&here, at(130).wall, at(190)));
+        let here = holder(Owner::for_this_process().process, at(130).wall);
+        assert!(here.is_held(at(189)));
+        assert!(!here.is_held(at(190)));
     }
 }

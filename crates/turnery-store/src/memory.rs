@@ -5,7 +5,7 @@ use crate::{
     REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store,
     StoreError, StoreFuture, TranscriptNote,
     clock::ClockReading,
-    lease::{LeaseEnd, is_held, may_be_active},
+    lease::{LaneHolder, LeaseEnd},
     list_cursor::{ListCursor, PAGE_SIZE, format_time, last_active_at},
     owner::describe_holder,
     recovery::{self, last_loop_number},
@@ -15,7 +15,7 @@ use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, PoisonError},
 };
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, context};
 
 /// Store whose sessions live as long as the value.
 #[derive(Debug)]
@@ -33,17 +33,8 @@ struct MemorySession {
     fence: u64,
     /// Greatest number of a loop that left a journal but no record.
     last_lost_number: u64,
-    holder: Option<MemoryHolder>,
+    holder: Option<LaneHolder>,
     journal: Vec<(LoopId, Vec<Event>)>,
-}
-
-#[derive(Debug)]
-struct MemoryHolder {
-    owner_id: String,
-    /// Stored process description, including the end of the lease.
-    process: String,
-    /// End of the lease on the wall clock.
-    expires_at: Timestamp,
 }
 
 impl MemoryStore {
@@ -105,14 +96,14 @@ impl MemorySession {
     /// Returns the holder of the lane, described for the user.
     fn active_holder(&self, now: ClockReading) -> Option<String> {
         let holder = self.holder.as_ref()?;
-        may_be_active(&holder.process, holder.expires_at, now)
+        holder
+            .may_be_active(now)
             .then(|| describe_holder(&holder.process))
     }
 
     fn claim(&mut self, owner: &Owner, now: ClockReading) -> Result<ClaimedLane, StoreError> {
         if let Some(holder) = &self.holder
-            && holder.owner_id != owner.id
-            && is_held(&holder.process, holder.expires_at, now)
+            && holder.blocks(owner, now)
         {
             return Err(StoreError::Busy {
                 session: self.info.id.clone(),
@@ -121,7 +112,7 @@ impl MemorySession {
         }
         self.fence += 1;
         let end = LeaseEnd::after(now);
-        self.holder = Some(MemoryHolder {
+        self.holder = Some(LaneHolder {
             owner_id: owner.id.clone(),
             process: end.stamp_process(&owner.process),
             expires_at: end.wall,
@@ -155,11 +146,7 @@ impl MemorySession {
     }
 
     fn recover(&mut self, now: ClockReading) {
-        let is_held = self
-            .holder
-            .as_ref()
-            .is_some_and(|holder| may_be_active(&holder.process, holder.expires_at, now));
-        if is_held || self.journal.is_empty() {
+        if self.active_holder(now).is_some() || self.journal.is_empty() {
             return;
         }
         self.fence += 1;

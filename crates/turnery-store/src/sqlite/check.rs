@@ -4,7 +4,7 @@ use super::{
     checksum::ChecksumVerdict,
     job_error::{JobError, none_if_damaged, reason_if_damaged},
     journal, lanes, notes,
-    sessions::{self, UnreadableColumn},
+    sessions::UnreadableColumn,
     survey::{LoopKeys, Survey},
 };
 use crate::{Damage, DamagedPart, StoreError};
@@ -103,7 +103,7 @@ fn check_session_loops(
     let of_session = |reason: String| Damage::new(id, DamagedPart::Session, reason);
     let mut damage = Vec::new();
     let found = (|| {
-        for UnreadableColumn { column, reason } in unreadable_columns(db, id)? {
+        for UnreadableColumn { column, reason } in lanes::unreadable_columns(db, id)? {
             damage.push(of_session(format!(
                 "has {column} that cannot be read: {reason}"
             )));
@@ -127,26 +127,6 @@ fn check_session_loops(
             Ok(damage)
         }
         found => found.map(|()| damage),
-    }
-}
-
-/// Returns the unreadable columns of the session's row.
-pub(super) fn unreadable_columns(
-    db: &Connection,
-    id: &SessionId,
-) -> Result<Vec<UnreadableColumn>, JobError> {
-    let mut select = db.prepare_cached(&format!(
-        "SELECT {} FROM sessions WHERE session_id = ?1",
-        sessions::COLUMNS
-    ))?;
-    let mut rows = select.query((id.as_str(),))?;
-    match rows.next()? {
-        Some(row) => {
-            let mut complaints = sessions::read_columns(row).1;
-            complaints.append(&mut lanes::unreadable_lane_columns(db, id)?);
-            Ok(complaints)
-        }
-        None => Err(StoreError::NotFound(id.clone()).into()),
     }
 }
 

@@ -2,26 +2,36 @@
 
 use super::job_error::JobError;
 use chrono::TimeDelta;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Deserializer, value::RawValue};
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord};
 
-/// Stored form of an event; see `loop_row`.
-#[derive(Deserialize)]
-struct EventEntry<'a> {
-    seq: u64,
-    turn: Option<u32>,
-    at: i64,
-    message: Option<usize>,
-    #[serde(borrow)]
-    start: Option<&'a RawValue>,
-    #[serde(borrow)]
-    end: Option<&'a RawValue>,
-    #[serde(borrow)]
-    body: Option<&'a RawValue>,
+/// Stored form of an event, without data that the record already has. `P` is the type of a kind without some of
+/// its fields, `K` that of a whole kind.
+#[derive(Serialize, Deserialize)]
+pub(super) struct EventEntry<P, K> {
+    pub(super) seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn: Option<u32>,
+    /// Time since the start of the loop. Unit: nanoseconds.
+    pub(super) at: i64,
+    /// Index of a settled message among the messages of the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<usize>,
+    /// `loop_start` without the configuration, which is in the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) start: Option<P>,
+    /// `loop_end` without the outcome, which is in the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<P>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<K>,
 }
 
-impl EventEntry<'_> {
+/// Entry as read: its kind is parsed only if needed.
+type UnparsedEntry<'a> = EventEntry<&'a RawValue, &'a RawValue>;
+
+impl UnparsedEntry<'_> {
     /// Returns true if the event has one of these names. Does not parse the body: `EventKind` is serialized
     /// with the name first.
     fn is_one_of(&self, names: &[&str]) -> bool {
@@ -48,7 +58,7 @@ pub(super) fn next_event(
         let damaged =
             || JobError::InvalidRow(format!("the events of loop {} are damaged", record.loop_id));
         let entries = rest.strip_prefix(mark).ok_or_else(damaged)?;
-        let mut entries = Deserializer::from_str(entries).into_iter::<EventEntry<'_>>();
+        let mut entries = Deserializer::from_str(entries).into_iter::<UnparsedEntry<'_>>();
         let entry = entries.next().ok_or_else(damaged)??;
         *at += 1 + entries.byte_offset();
         if !entry.is_one_of(without) {
@@ -77,7 +87,7 @@ pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<St
     }
 }
 
-fn decode_event(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<Event, JobError> {
+fn decode_event(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<Event, JobError> {
     Ok(Event {
         session_id: record.session_id.clone(),
         loop_id: record.loop_id.clone(),
@@ -91,7 +101,7 @@ fn decode_event(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<Event, Jo
     })
 }
 
-fn decode_kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
+fn decode_kind(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
     if let Some(body) = entry.body {
         return Ok(serde_json::from_str(body.get())?);
     }

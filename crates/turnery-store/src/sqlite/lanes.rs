@@ -8,13 +8,10 @@ use super::{
     sessions::{self, UnreadableColumn},
 };
 use crate::{
-    Owner, SessionInfo, StoreError,
-    clock::ClockReading,
-    lease::{is_held, may_be_active},
-    owner::describe_holder,
+    SessionInfo, StoreError, clock::ClockReading, lease::LaneHolder, owner::describe_holder,
 };
 use rusqlite::{CachedStatement, Connection, Row, types::ValueRef};
-use turnery_engine::{SessionId, Timestamp};
+use turnery_engine::SessionId;
 
 /// Row of a session with its lane.
 pub(super) struct LaneRow {
@@ -37,23 +34,6 @@ impl LaneRow {
     /// Returns the number of the next loop; `None` on overflow.
     pub(super) fn next_number(&self, numbers: &LoopNumbers) -> Option<u64> {
         self.last_number(numbers).checked_add(1)
-    }
-}
-
-pub(super) struct LaneHolder {
-    owner_id: String,
-    pub(super) process: String,
-    expires_at: Timestamp,
-}
-
-impl LaneHolder {
-    pub(super) fn may_be_active(&self, now: ClockReading) -> bool {
-        may_be_active(&self.process, self.expires_at, now)
-    }
-
-    /// Returns true if a live holder other than `owner` has the lane.
-    pub(super) fn blocks(&self, owner: &Owner, now: ClockReading) -> bool {
-        self.owner_id != owner.id && is_held(&self.process, self.expires_at, now)
     }
 }
 
@@ -114,8 +94,8 @@ fn holder_from_row(row: &Row<'_>) -> Result<Option<LaneHolder>, JobError> {
     }))
 }
 
-/// Returns the unreadable columns of the lane and of the loop count.
-pub(super) fn unreadable_lane_columns(
+/// Returns the unreadable columns of a session's row.
+pub(super) fn unreadable_columns(
     db: &Connection,
     id: &SessionId,
 ) -> Result<Vec<UnreadableColumn>, JobError> {
@@ -136,11 +116,12 @@ pub(super) fn unreadable_lane_columns(
             holder(text(row, EXPIRES_AT_COLUMN).and_then(time).map(drop)),
         ),
     ];
-    let unread = columns.into_iter().filter_map(|(column, read)| {
+    let mut unreadable = sessions::read_columns(row).1;
+    unreadable.extend(columns.into_iter().filter_map(|(column, read)| {
         let reason = read.err()?.to_string();
         Some(UnreadableColumn { column, reason })
-    });
-    Ok(unread.collect())
+    }));
+    Ok(unreadable)
 }
 
 fn check_non_negative(row: &Row<'_>, column: usize) -> Result<(), JobError> {

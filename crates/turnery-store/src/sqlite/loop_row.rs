@@ -2,6 +2,7 @@
 
 use super::{
     checksum::Checksum,
+    event_log::EventEntry,
     job_error::JobError,
     long_texts::{encode_large, encode_small, utf8_text},
     omit_fields::OmitFields,
@@ -187,27 +188,6 @@ fn nanos_after(at: Timestamp, start: Timestamp) -> Option<i64> {
 /// Events of a record in stored form.
 struct EventLog<'a>(&'a LoopRecord);
 
-/// Stored form of an event, without data that the record already has.
-#[derive(Serialize)]
-struct EventEntryRef<'a> {
-    seq: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn: Option<u32>,
-    /// Time since the start of the loop. Unit: nanoseconds.
-    at: i64,
-    /// Index of a settled message among the messages of the record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<usize>,
-    /// `loop_start` without the configuration, which is in the record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<OmitFields<'a, EventKind>>,
-    /// `loop_end` without the outcome, which is in the record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<OmitFields<'a, EventKind>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<&'a EventKind>,
-}
-
 impl Serialize for EventLog<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let record = self.0;
@@ -224,13 +204,13 @@ fn event_entry<'a>(
     record: &LoopRecord,
     event: &'a Event,
     message: Option<usize>,
-) -> EventEntryRef<'a> {
+) -> EventEntry<OmitFields<'a, EventKind>, &'a EventKind> {
     let kind = &event.kind;
     let start = matches!(kind, EventKind::LoopStart { config, .. }
         if config.is_some() && config.as_deref() == record.config.as_ref());
     let end = matches!(kind, EventKind::LoopEnd { outcome, .. }
         if Some(outcome) == record.outcome.as_ref());
-    EventEntryRef {
+    EventEntry {
         seq: event.seq,
         turn: event.turn_index,
         at: nanos_after(event.at, record.started_at).unwrap_or_default(),

@@ -210,7 +210,7 @@ impl SessionRepair<'_> {
     /// Overwrites unreadable columns of the session's row with the values that readers substitute.
     fn repair_columns(&mut self) -> Result<(), JobError> {
         let info = sessions::get(self.db, self.id)?;
-        for complaint in check::unreadable_columns(self.db, self.id)? {
+        for complaint in lanes::unreadable_columns(self.db, self.id)? {
             let column = complaint.column;
             let value = match column {
                 "roots" | "always" => Value::Text("[]".to_owned()),

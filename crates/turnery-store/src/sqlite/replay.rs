@@ -168,37 +168,30 @@ fn open_loop(
                 return Ok(None);
             }
         };
+    let is_verified = stored_loop::verify(row, id)? == ChecksumVerdict::Matches;
     let log = text(row, LOG_COLUMN).unwrap_or("[]");
-    let mut log = match reason_if_damaged(expand_references(db, id, log))? {
-        Ok(log) => log.into_owned(),
-        Err(reason) => {
-            report(
-                &record.loop_id,
-                format!("has events that cannot be read: {reason}"),
-            );
-            "[]".to_owned()
+    let log = reason_if_damaged(expand_references(db, id, log))?;
+    let log = log.and_then(|log| {
+        // The events of a truncated log are not replayed: the messages hold the full conversation.
+        if !is_verified
+            && let (events, Some(reason)) = event_log::read_all(&log, &record)
+            && events.is_empty()
+        {
+            return Err(reason);
         }
-    };
-    // The events of a truncated log are not replayed: the messages hold the full conversation.
-    if stored_loop::verify(row, id)? != ChecksumVerdict::Matches
-        && let (events, Some(reason)) = event_log::read_all(&log, &record)
-        && events.is_empty()
-    {
+        Ok(log.into_owned())
+    });
+    let log = log.unwrap_or_else(|reason| {
         report(
             &record.loop_id,
             format!("has events that cannot be read: {reason}"),
         );
-        log = "[]".to_owned();
-    }
-    if let Some(ChainLink {
-        parent,
-        kind,
-        on_chain,
-    }) = link
-    {
-        record.parent_loop_id = parent;
-        record.continuation_kind = kind;
-        record.on_chain = on_chain;
+        "[]".to_owned()
+    });
+    if let Some(link) = link {
+        record.parent_loop_id = link.parent;
+        record.continuation_kind = link.kind;
+        record.on_chain = link.on_chain;
     }
     Ok(Some(OpenLoop {
         record: Arc::new(record),
