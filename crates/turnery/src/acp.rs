@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     args::{AcpArgs, GlobalOptions},
-    config::environment,
+    config::{Config, environment},
     login::key_page,
     logs,
     runtime::FailoverRuntime,
@@ -25,8 +25,12 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1800);
 /// Minimum time granted to the session store for closing, even when the shutdown is late.
 const MIN_STORE_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Serves until the end of input or a signal.
-pub(crate) fn serve(global: &GlobalOptions, args: AcpArgs) -> anyhow::Result<ExitCode> {
+/// Serves until the end of input or a signal. `flags` are those before the command.
+pub(crate) fn serve(
+    global: &GlobalOptions,
+    args: AcpArgs,
+    flags: &Config,
+) -> anyhow::Result<ExitCode> {
     // Must come first: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
     logs::write_in_background();
@@ -37,7 +41,7 @@ pub(crate) fn serve(global: &GlobalOptions, args: AcpArgs) -> anyhow::Result<Exi
         let stop = stop.clone();
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
-    let app = App::load(global, args.choice.into());
+    let app = App::load(global, Config::from(args.choice).over(flags));
     // Loaded in the background: the `initialize` response lists the login methods.
     app.live_providers.prefetch();
     let login = login_methods(&app);

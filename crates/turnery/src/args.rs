@@ -171,27 +171,6 @@ pub(crate) struct SettingsFlags {
     no_hooks: bool,
 }
 
-impl SettingsFlags {
-    /// Merges these options with `before`, those given before the subcommand; these take precedence.
-    pub(crate) fn or(mut self, before: Self) -> Self {
-        self.allow.extend(before.allow);
-        self.deny.extend(before.deny);
-        Self {
-            model: self.model.or(before.model),
-            mode: self.mode.or(before.mode),
-            sandbox: self.sandbox.or(before.sandbox),
-            thinking: self.thinking.or(before.thinking),
-            max_turns: self.max_turns.or(before.max_turns),
-            max_tokens: self.max_tokens.or(before.max_tokens),
-            max_seconds: self.max_seconds.or(before.max_seconds),
-            max_cost: self.max_cost.or(before.max_cost),
-            no_hooks: self.no_hooks || before.no_hooks,
-            allow: self.allow,
-            deny: self.deny,
-        }
-    }
-}
-
 impl From<SettingsFlags> for Config {
     fn from(flags: SettingsFlags) -> Self {
         Self {
@@ -215,7 +194,7 @@ impl From<SettingsFlags> for Config {
 }
 
 /// `turnery acp`.
-#[derive(Debug, Group)]
+#[derive(Debug, Default, Group)]
 #[command(after_help = "\
 Point your editor at this command; it needs no arguments. Everything that is not protocol goes to stderr.
 
@@ -243,18 +222,6 @@ pub(crate) enum AcpCommand {
     /// Same as `turnery login`.
     #[command(hide = true)]
     Login(LoginArgs),
-}
-
-impl AcpArgs {
-    /// Returns the arguments of `acp` without its own flags.
-    pub(crate) fn from_flags(choice: SettingsFlags) -> Self {
-        Self {
-            drain: false,
-            acp_v2: false,
-            choice,
-            subcommand: None,
-        }
-    }
 }
 
 /// `turnery run`.

@@ -26,6 +26,7 @@ compile_error!("turnery needs a Unix: on Windows, build it in WSL");
 
 use args::{AcpArgs, AcpCommand, Args, CliCommand, SessionsCommand};
 use clap::CommandFactory as _;
+use config::Config;
 use std::{
     io::{IsTerminal as _, Write as _},
     process::ExitCode,
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     let args = Args::read();
     let _last_words = logs::init(args.verbose);
     let global = args.global();
-    let flags = args.choice;
+    let flags = Config::from(args.choice);
     let done = match args.command {
         Some(
             CliCommand::Acp(AcpArgs {
@@ -50,18 +51,12 @@ fn main() -> ExitCode {
             | CliCommand::Login(login),
         ) => login::login(&global, login),
         Some(CliCommand::Logout(logout)) => login::logout(&global, &logout),
-        Some(CliCommand::Acp(mut acp)) => {
-            acp.choice = acp.choice.or(flags);
-            acp::serve(&global, acp)
-        }
-        Some(CliCommand::Run(mut run)) => {
-            run.options.choice = run.options.choice.or(flags);
-            return run::run(&global, *run);
-        }
+        Some(CliCommand::Acp(acp)) => acp::serve(&global, acp, &flags),
+        Some(CliCommand::Run(run)) => return run::run(&global, *run, &flags),
         Some(CliCommand::Sessions(sessions)) => match sessions.command {
             SessionsCommand::Store(command) => sessions::run(&global, command),
             SessionsCommand::RunAgain(again) => {
-                return run::run_session_command(&global, again, flags);
+                return run::run_session_command(&global, again, &flags);
             }
         },
         Some(CliCommand::Models(models)) => models::run(&global, &models),
@@ -70,7 +65,7 @@ fn main() -> ExitCode {
         Some(CliCommand::Completions(completions)) => completions::print_script(completions.shell),
         Some(CliCommand::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {
-            acp::serve(&global, AcpArgs::from_flags(flags))
+            acp::serve(&global, AcpArgs::default(), &flags)
         }
         None => print_welcome(),
     };

@@ -19,10 +19,7 @@ pub(crate) use job::loop_number;
 
 use crate::{
     app::{App, resolve_cwd},
-    args::{
-        FIRST_PROMPT, GlobalOptions, OutputFormat, RunAgainCommand, RunArgs, RunOptions,
-        SettingsFlags,
-    },
+    args::{FIRST_PROMPT, GlobalOptions, OutputFormat, RunAgainCommand, RunArgs, RunOptions},
     config::Config,
     logs,
     runtime::current_thread_runtime,
@@ -53,8 +50,8 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for the session store to close.
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs `turnery run`.
-pub(crate) fn run(global: &GlobalOptions, args: RunArgs) -> ExitCode {
+/// Runs `turnery run`. `flags` are those before the command.
+pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> ExitCode {
     let RunArgs {
         prompt,
         cwd,
@@ -63,14 +60,14 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs) -> ExitCode {
         image,
         audio,
         try_args: tries,
-        options: how,
+        options: RunOptions { format, choice },
     } = args;
     let target = match (session, continue_newest) {
         (Some(id), _) => SessionTarget::InFolder(id, cwd),
         (None, true) => SessionTarget::Newest(cwd),
         (None, false) => SessionTarget::New(cwd),
     };
-    execute_job(global, how.format, || {
+    execute_job(global, format, || {
         tries.check_count()?;
         let content = read_prompt(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
@@ -80,7 +77,8 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs) -> ExitCode {
         Ok(Job {
             action: work,
             target,
-            options: how,
+            format,
+            flags: Config::from(choice).over(flags),
         })
     })
 }
@@ -89,17 +87,14 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs) -> ExitCode {
 pub(crate) fn run_session_command(
     global: &GlobalOptions,
     again: RunAgainCommand,
-    flags: SettingsFlags,
+    flags: &Config,
 ) -> ExitCode {
     let (RunAgainCommand::Continue { how, .. }
     | RunAgainCommand::Rerun { how, .. }
     | RunAgainCommand::Branch { how, .. }
     | RunAgainCommand::Compact { how, .. }) = &again;
-    let how = RunOptions {
-        format: how.format,
-        choice: how.choice.clone().or(flags),
-    };
-    execute_job(global, how.format, || {
+    let RunOptions { format, choice } = (**how).clone();
+    execute_job(global, format, || {
         let (id, work) = match again {
             RunAgainCommand::Continue { id, .. } => (id, JobAction::Continue),
             RunAgainCommand::Rerun { id, which, .. } => (id, JobAction::Rerun(which)),
@@ -115,7 +110,8 @@ pub(crate) fn run_session_command(
         Ok(Job {
             action: work,
             target,
-            options: how,
+            format,
+            flags: Config::from(choice).over(flags),
         })
     })
 }
@@ -199,7 +195,7 @@ fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult>
     let runtime = current_thread_runtime()?;
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
-    let app = App::load(global, Config::from(job.options.choice.clone()));
+    let app = App::load(global, job.flags.clone());
     let store: Arc<dyn Store> = Arc::new(app.open_store()?);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
@@ -219,10 +215,10 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     let Job {
         action: work,
         target,
-        options: how,
+        format,
+        flags,
     } = job;
     let mut signals = TerminationSignals::listen()?;
-    let flags = Config::from(how.choice);
     let begins_with = match &target {
         // Check the settings first, so that no unusable session is created.
         SessionTarget::New(cwd) => Some(app.usable_settings(resolve_cwd(cwd.clone())?).await?),
@@ -234,7 +230,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         job::check_prices(&agent, limits, work.called_models(model))?;
     }
     let cancel = CancellationToken::new();
-    let (outbox, notices, seen) = output_thread::start(how.format, cancel.clone())?;
+    let (outbox, notices, final_text) = output_thread::start(format, cancel.clone())?;
     let ports = ClientPorts::local(
         Arc::new(permission_prompt::PermissionPrompter::new(notices)),
         Box::new(outbox),
@@ -244,8 +240,8 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     job::check_media_support(&agent, &name, work.new_content())?;
     let ticket = work.start(&session, &*store, cancel.clone()).await?;
 
-    let mut ended = std::pin::pin!(finish_prompt(&session, ticket.result(), seen));
-    let (result, seen) = tokio::select! {
+    let mut ended = std::pin::pin!(finish_prompt(&session, ticket.result(), final_text));
+    let (result, text) = tokio::select! {
         ended = &mut ended => ended?,
         () = signals.next() => {
             cancel.cancel();
@@ -262,7 +258,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         session.id().clone(),
         model,
         &result,
-        seen,
+        text,
         price,
     ))
 }
@@ -271,15 +267,15 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
 async fn finish_prompt(
     session: &Session,
     result: impl Future<Output = Result<PromptResult, PromptError>>,
-    seen: oneshot::Receiver<io::Result<output_thread::FinalText>>,
-) -> anyhow::Result<(PromptResult, output_thread::FinalText)> {
+    final_text: oneshot::Receiver<io::Result<String>>,
+) -> anyhow::Result<(PromptResult, String)> {
     let result = result.await;
     session.close().await;
-    let seen = seen
+    let final_text = final_text
         .await
         .context("the output thread has failed")?
         .context("cannot write the answer")?;
-    Ok((result?, seen))
+    Ok((result?, final_text))
 }
 
 /// Signals that cancel the prompt: SIGINT, SIGHUP and SIGTERM.

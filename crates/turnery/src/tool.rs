@@ -2,7 +2,8 @@
 
 use crate::{
     app::{App, resolve_cwd},
-    args::{GlobalOptions, SettingsFlags, ToolCommand},
+    args::{GlobalOptions, ToolCommand},
+    config::Config,
     run::exit,
     runtime::current_thread_runtime,
     terminal_text::replace_control_chars,
@@ -25,7 +26,7 @@ const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
 /// Runs `turnery tool`.
 pub(crate) fn run(
     global: &GlobalOptions,
-    flags: SettingsFlags,
+    flags: Config,
     what: ToolCommand,
 ) -> anyhow::Result<ExitCode> {
     match what {
@@ -44,7 +45,7 @@ pub(crate) fn run(
                 }
             };
             let cwd = resolve_cwd(cwd)?;
-            let app = App::load(global, flags.into());
+            let app = App::load(global, flags);
             let sandbox = app.settings(std::slice::from_ref(&cwd))?.sandbox;
             let workspace = Workspace::local(cwd)?.with_sandbox(sandbox);
             let runtime = current_thread_runtime()?;

@@ -1,7 +1,7 @@
 //! Describes the work of a run and opens the session for it.
 
 use super::try_models::TryArgs;
-use crate::{app::resolve_cwd, args::RunOptions, config::Config};
+use crate::{app::resolve_cwd, args::OutputFormat, config::Config};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
@@ -12,11 +12,13 @@ use turnery_engine::{Content, Limits, LoopId, SessionId};
 use turnery_models::ModelName;
 use turnery_store::{ListQuery, SessionInfo, Store};
 
-/// Work of a run, its session and its output format.
+/// Work of a run, its session, its output format and its settings.
 pub(crate) struct Job {
     pub(crate) action: JobAction,
     pub(crate) target: SessionTarget,
-    pub(crate) options: RunOptions,
+    pub(crate) format: OutputFormat,
+    /// Settings of the command line.
+    pub(crate) flags: Config,
 }
 
 /// Kind of work.

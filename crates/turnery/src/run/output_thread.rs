@@ -26,13 +26,6 @@ enum OutputItem {
     Question(String, oneshot::Sender<()>),
 }
 
-/// Final text of a prompt, for its `RunResult`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FinalText {
-    /// Text of the model's last message, or the value that the prompt ended with.
-    pub(crate) text: String,
-}
-
 /// Sender of the output queue for the session.
 pub(crate) struct QueueOutbox(PollSender<OutputItem>);
 
@@ -74,14 +67,14 @@ impl Outbox for QueueOutbox {
 }
 
 /// Starts the output thread. The thread ends when the session drops its outbox, and cancels `cancel` if stdout is
-/// closed.
+/// closed. The receiver gets the prompt's final text: the model's last message, or the value it ended with.
 pub(crate) fn start(
     format: OutputFormat,
     cancel: CancellationToken,
 ) -> io::Result<(
     QueueOutbox,
     QuestionSender,
-    oneshot::Receiver<io::Result<FinalText>>,
+    oneshot::Receiver<io::Result<String>>,
 )> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let (done, end) = oneshot::channel();
@@ -106,12 +99,9 @@ struct JsonEvent<'a> {
     event: &'a Event,
 }
 
-fn write_output(
-    format: OutputFormat,
-    mut queue: mpsc::Receiver<OutputItem>,
-) -> io::Result<FinalText> {
+fn write_output(format: OutputFormat, mut queue: mpsc::Receiver<OutputItem>) -> io::Result<String> {
     let mut out = io::stdout();
-    let mut seen = FinalText::default();
+    let mut final_text = String::new();
     let mut text = TextWriter::new(out.is_terminal());
     let mut progress = ProgressWriter::new(crate::logs::is_colour_enabled());
     let mut view = SessionView::default();
@@ -132,7 +122,7 @@ fn write_output(
             write_json_line(&mut out, &line)?;
         }
         let mut write = |change: &ViewChange<'_>| -> io::Result<()> {
-            seen.record(change);
+            update_final_text(&mut final_text, change);
             match format {
                 OutputFormat::Text => {
                     text.write_change(change, &mut out)?;
@@ -155,7 +145,7 @@ fn write_output(
         }
     }
     out.flush()?;
-    Ok(seen)
+    Ok(final_text)
 }
 
 /// Writes a JSON object as one line.
@@ -166,18 +156,16 @@ pub(crate) fn write_json_line(out: &mut impl io::Write, value: &impl Serialize) 
     out.flush()
 }
 
-impl FinalText {
-    fn record(&mut self, change: &ViewChange<'_>) {
-        if let ViewChange::Message { message, .. } = change
-            && let Some(text) = assistant_text(message)
-        {
-            self.text = text;
-        }
-        if let ViewChange::LoopEnded(outcome) = change
-            && let Some(value) = outcome.value()
-        {
-            self.text = render_value(value);
-        }
+fn update_final_text(final_text: &mut String, change: &ViewChange<'_>) {
+    if let ViewChange::Message { message, .. } = change
+        && let Some(text) = assistant_text(message)
+    {
+        *final_text = text;
+    }
+    if let ViewChange::LoopEnded(outcome) = change
+        && let Some(value) = outcome.value()
+    {
+        *final_text = render_value(value);
     }
 }
 

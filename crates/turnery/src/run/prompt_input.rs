@@ -128,24 +128,14 @@ fn read_media_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn is_riff(bytes: &[u8], form_type: &[u8; 4]) -> bool {
+    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(form_type)
+}
+
 fn read_audio(path: &Path) -> anyhow::Result<AudioData> {
     let bytes = read_media_file(path)?;
     let mime_type = match bytes.as_slice() {
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'A',
-            b'V',
-            b'E',
-            ..,
-        ] => "audio/wav",
+        bytes if is_riff(bytes, b"WAVE") => "audio/wav",
         [b'I', b'D', b'3', ..] => "audio/mpeg",
         // Eleven sync bits, then layer III; other layers and AAC start alike.
         [0xff, next, ..] if next & 0xe6 == 0xe2 => "audio/mpeg",
@@ -163,21 +153,7 @@ fn read_image(path: &Path) -> anyhow::Result<ImageData> {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
         [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => "image/webp",
+        bytes if is_riff(bytes, b"WEBP") => "image/webp",
         _ => bail!("is no PNG, JPEG, GIF or WebP picture"),
     };
     Ok(ImageData {

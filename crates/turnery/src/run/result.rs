@@ -1,17 +1,14 @@
 //! The result of a run: the output of `--format json` and the last line of `--format stream-json`.
 
 use super::exit::{self, PromptExit};
-use crate::run::{
-    output_thread::FinalText,
-    try_models::{self, CandidateReport},
-};
+use crate::run::try_models::{self, CandidateReport};
 use anyhow::anyhow;
 use serde::Serialize;
 use turnery_agent::{CostReport, PromptResult, Session, millionths_to_units};
 use turnery_engine::{LoopId, Price, SessionId, Usage};
 
 /// What came of a run: the last line of `--format json` and `--format stream-json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RunResult {
     /// Always `result`.
@@ -63,20 +60,10 @@ impl RunResult {
     pub(super) fn from_error(error: &anyhow::Error) -> Self {
         Self {
             r#type: "result",
-            session_id: None,
-            loop_ids: Vec::new(),
             outcome: "error",
-            stop_reason: None,
-            stored: false,
-            text: String::new(),
-            usage: None,
-            cost: None,
-            turns: 0,
-            model: None,
-            candidates: Vec::new(),
-            duration_ms: 0,
             error: Some(format!("{error:#}")),
             exit_code: exit::ERROR,
+            ..Self::default()
         }
     }
 
@@ -105,7 +92,7 @@ impl RunResult {
         session_id: SessionId,
         model: String,
         result: &PromptResult,
-        seen: FinalText,
+        text: String,
         price: impl Fn(&str) -> Option<Price>,
     ) -> Self {
         let PromptExit {
@@ -127,7 +114,7 @@ impl RunResult {
             outcome,
             stop_reason,
             stored: result.is_stored,
-            text: seen.text,
+            text,
             cost: usage
                 .and_then(|_| bill.total_cost())
                 .map(millionths_to_units),
@@ -189,11 +176,9 @@ mod tests {
                 is_stored,
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             };
-            let seen = FinalText {
-                text: "partial".to_owned(),
-            };
+            let text = "partial".to_owned();
             let result =
-                RunResult::from_prompt("s".into(), "p/m".to_owned(), &prompt, seen, |_| None);
+                RunResult::from_prompt("s".into(), "p/m".to_owned(), &prompt, text, |_| None);
             assert_eq!(json!(result)["stored"], is_stored);
         }
         let failed = RunResult::from_error(&anyhow!("the disk is full"));

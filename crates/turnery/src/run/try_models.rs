@@ -67,15 +67,8 @@ impl TryArgs {
 
     /// Returns the models that are called: the candidates and the judge, which is `own` unless named.
     pub(super) fn called_models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
-        let judge = match (&self.judge, self.pick) {
-            (Some(judge), _) => Some(judge),
-            (None, Some(PickStrategy::Judge)) => Some(own),
-            (
-                None,
-                Some(PickStrategy::First | PickStrategy::FewestTokens | PickStrategy::MostTokens)
-                | None,
-            ) => None,
-        };
+        let default_judge = (self.pick == Some(PickStrategy::Judge)).then_some(own);
+        let judge = self.judge.as_ref().or(default_judge);
         self.models.iter().chain(judge).collect()
     }
 
