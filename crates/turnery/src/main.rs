@@ -71,18 +71,11 @@ fn main() -> ExitCode {
     };
     done.unwrap_or_else(|error| {
         // A reader that closes the pipe early, such as `head`, is not an error.
-        if is_broken_pipe(&error) {
+        if run::is_broken_pipe(&error) {
             return ExitCode::from(run::exit::BROKEN_PIPE);
         }
         logs::report_error(&error);
         ExitCode::from(run::exit::ERROR)
-    })
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let io = cause.downcast_ref::<std::io::Error>();
-        io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }
 

@@ -1,11 +1,11 @@
 //! `turnery run` at a terminal: questions are asked and answered there.
 
-use crate::home::{Home, wait_with_output};
+use crate::home::{CommandOutput, Home, wait_with_output};
 use rustix::{
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     fs::File,
     io::{Read as _, Write as _},
@@ -34,61 +34,15 @@ pub(crate) fn read_until(person: &mut File, end: &str) -> String {
     seen
 }
 
-#[tokio::test]
-async fn question_shows_change_and_takes_one_letter() {
-    for (letter, written, said) in [
-        ("y", true, "done\n"),
-        ("n", false, "done\n"),
-        ("c", false, ""),
-    ] {
-        let home = Home::new();
-        let file = home.write_file("project/a.txt", "one\n");
-        let args = json!({"path": "a.txt", "content": "two\n"});
-        let model = home.scripted_model(json!([
-            {"steps": [{"tool_call": {"name": "write_file", "args": args}}]},
-            {"steps": [{"text": "done"}]},
-        ]));
-        let (mut person, program) = open_pty().expect("a terminal");
-        let child = home
-            .command(&["run", "--model", &model, "write"])
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::from(program.try_clone().expect("a copy")))
-            .stderr(Stdio::from(program))
-            .spawn()
-            .expect("started");
-        let shown = tokio::task::spawn_blocking(move || {
-            let shown = read_until(&mut person, "[c] Cancel > ");
-            // An invalid answer repeats the question.
-            person.write_all(b"what\n").expect("typed");
-            read_until(&mut person, "[c] Cancel > ");
-            person.write_all(letter.as_bytes()).expect("typed");
-            person.write_all(b"\n").expect("typed");
-            (shown, person)
-        });
-        let (shown, person) = shown.await.expect("a question");
-        for part in ["-one", "+two", "[y] Allow", "[n] Reject"] {
-            assert!(shown.contains(part), "{part}: {shown}");
-        }
-        let done = wait_with_output(child).await;
-        assert_eq!(done.stdout, said, "{letter}: {done:?}");
-        assert_eq!(
-            done.code,
-            Some(if letter == "c" { 130 } else { 0 }),
-            "{letter}"
-        );
-        let text = std::fs::read_to_string(&file).expect("the file");
-        assert_eq!(text == "two\n", written, "{letter}: {text}");
-        drop(person);
-    }
-}
-
-/// The whole command is visible, to its end, and after a no none of it runs.
-#[tokio::test]
-async fn question_shows_end_of_padded_command() {
-    let home = Home::new();
-    let command = format!("touch A{}; touch\u{202e} M", " ".repeat(4050));
+/// Runs a prompt at a terminal with a model that makes this call, and types one of `answers` after each question.
+/// Returns the first question with the output before it, and the end of the run.
+async fn run_and_answer<const N: usize>(
+    home: &Home,
+    call: Value,
+    answers: [&'static str; N],
+) -> (String, CommandOutput) {
     let model = home.scripted_model(json!([
-        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"tool_call": call}]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut person, program) = open_pty().expect("a terminal");
@@ -100,16 +54,57 @@ async fn question_shows_end_of_padded_command() {
         .spawn()
         .expect("started");
     let shown = tokio::task::spawn_blocking(move || {
-        let shown = read_until(&mut person, "[c] Cancel > ");
-        person.write_all(b"n\n").expect("typed");
-        (shown, person)
+        let mut shown = answers.map(|answer| {
+            let shown = read_until(&mut person, "[c] Cancel > ");
+            writeln!(person, "{answer}").expect("typed");
+            shown
+        });
+        (std::mem::take(&mut shown[0]), person)
     });
     let (shown, person) = shown.await.expect("a question");
+    let done = wait_with_output(child).await;
+    drop(person);
+    (shown, done)
+}
+
+#[tokio::test]
+async fn question_shows_change_and_takes_one_letter() {
+    for (letter, written, said) in [
+        ("y", true, "done\n"),
+        ("n", false, "done\n"),
+        ("c", false, ""),
+    ] {
+        let home = Home::new();
+        let file = home.write_file("project/a.txt", "one\n");
+        let args = json!({"path": "a.txt", "content": "two\n"});
+        let call = json!({"name": "write_file", "args": args});
+        // An invalid answer repeats the question.
+        let (shown, done) = run_and_answer(&home, call, ["what", letter]).await;
+        for part in ["-one", "+two", "[y] Allow", "[n] Reject"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert_eq!(done.stdout, said, "{letter}: {done:?}");
+        assert_eq!(
+            done.code,
+            Some(if letter == "c" { 130 } else { 0 }),
+            "{letter}"
+        );
+        let text = std::fs::read_to_string(&file).expect("the file");
+        assert_eq!(text == "two\n", written, "{letter}: {text}");
+    }
+}
+
+/// The whole command is visible, to its end, and after a no none of it runs.
+#[tokio::test]
+async fn question_shows_end_of_padded_command() {
+    let home = Home::new();
+    let command = format!("touch A{}; touch\u{202e} M", " ".repeat(4050));
+    let call = json!({"name": "shell", "args": {"command": command}});
+    let (shown, done) = run_and_answer(&home, call, ["n"]).await;
     let told = "\ntouch A ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M\r\n";
     assert!(shown.contains(told), "{shown:?}");
-    assert_eq!(wait_with_output(child).await.code, Some(0));
+    assert_eq!(done.code, Some(0));
     assert!(!home.project_folder().join("A").exists());
-    drop(person);
 }
 
 /// Server whose tool has a misleading title: the user sees the names by which it is called.
@@ -130,29 +125,12 @@ async fn question_about_an_mcp_tool_names_server_and_tool() {
     let script = home.write_file("server.sh", SERVER);
     let args = format!("command = \"/bin/sh\"\nargs = [\"{}\"]\n", script.display());
     home.write_file("turnery/config.toml", &format!("[mcp.desk]\n{args}"));
-    let model = home.scripted_model(json!([
-        {"steps": [{"tool_call": {"name": "mcp__desk__wipe", "args": {"all": "\u{200b}yes"}}}]},
-        {"steps": [{"text": "done"}]},
-    ]));
-    let (mut person, program) = open_pty().expect("a terminal");
-    let child = home
-        .command(&["run", "--model", &model, "go"])
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::from(program.try_clone().expect("a copy")))
-        .stderr(Stdio::from(program))
-        .spawn()
-        .expect("started");
-    let shown = tokio::task::spawn_blocking(move || {
-        let shown = read_until(&mut person, "[c] Cancel > ");
-        person.write_all(b"n\n").expect("typed");
-        (shown, person)
-    });
-    let (shown, person) = shown.await.expect("a question");
+    let call = json!({"name": "mcp__desk__wipe", "args": {"all": "\u{200b}yes"}});
+    let (shown, done) = run_and_answer(&home, call, ["n"]).await;
     let told = "\nMCP desk/wipe (destructive), titled \"Safe⟨U+202E⟩ read\"\r\n\
                 {\"all\":\"⟨U+200B⟩yes\"}\r\n[y] Allow  [n] Reject  [c] Cancel > ";
     assert!(shown.contains(told), "{shown:?}");
-    assert_eq!(wait_with_output(child).await.code, Some(0));
-    drop(person);
+    assert_eq!(done.code, Some(0));
 }
 
 #[tokio::test]
