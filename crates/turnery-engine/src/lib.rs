@@ -55,9 +55,10 @@ pub use outcome::{
     TurnFinish, TurnStop, render_value,
 };
 pub use record::{ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, TurnRecord};
-pub use recorder::{Recorder, recover_interrupted_loop, recover_interrupted_loops};
+pub use recorder::{Recorder, recover_interrupted_loops};
 pub use response::{
     Response, ResponseKind,
+    call_parts::{CallIds, parse_call_args},
     extract_text::{extract_from_content, extract_text},
     model_delta::ModelDelta,
     model_error::{ModelError, ModelErrorKind},

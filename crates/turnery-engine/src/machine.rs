@@ -23,7 +23,6 @@ mod event_emitter;
 mod halt;
 mod hooks;
 mod input;
-mod input_queues;
 mod limits;
 mod next_step;
 mod pending_turn;
@@ -46,10 +45,10 @@ use call_batch::CallBatch;
 use context_gauge::ContextGauge;
 use event_emitter::EventEmitter;
 use halt::Halt;
-use input_queues::InputQueues;
 use response_draft::ResponseDraft;
 use stage::{CompactionReason, Stage};
 use std::mem;
+use steering::InputQueues;
 
 /// One engine execution.
 #[derive(Clone, Debug)]

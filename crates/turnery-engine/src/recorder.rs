@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 mod recovery;
 
-pub use recovery::{recover_interrupted_loop, recover_interrupted_loops};
+pub use recovery::recover_interrupted_loops;
 
 /// Builds the record of one loop from its events.
 #[derive(Clone, Debug, Default)]

@@ -10,6 +10,7 @@
 //! code that converts responses into history (JIDO-77). Callers that only need an answer use `converse`
 //! of the `turnery-sdk` crate.
 
+pub(crate) mod call_parts;
 pub(crate) mod extract_text;
 mod json;
 pub(crate) mod model_delta;

@@ -100,7 +100,7 @@ pub struct ChildUsage {
 
 impl ChildUsage {
     /// Keeps the latest report per session, source and model (UP-19).
-    pub(crate) fn update_totals(totals: &mut Vec<Self>, report: &Self) {
+    pub fn update_totals(totals: &mut Vec<Self>, report: &Self) {
         let key = |it: &Self| (it.session_id.clone(), it.source.clone(), it.model.clone());
         match totals.iter_mut().find(|it| key(it) == key(report)) {
             Some(total) => total.clone_from(report),

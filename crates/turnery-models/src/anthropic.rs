@@ -6,8 +6,8 @@ mod stream;
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
     model::{ModelInfo, ModelRequest},
-    response_accumulator::CallIds,
 };
+use turnery_engine::CallIds;
 
 /// Dialect of the Anthropic Messages API.
 pub(crate) struct Anthropic;

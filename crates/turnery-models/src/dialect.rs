@@ -3,9 +3,8 @@
 use crate::{
     errors::ProviderError,
     model::{ModelInfo, ModelRequest},
-    response_accumulator::CallIds,
 };
-use turnery_engine::{ModelDelta, Response, ResponseSize};
+use turnery_engine::{CallIds, ModelDelta, Response, ResponseSize};
 
 /// Paths and headers of a model API.
 #[derive(Clone, Copy)]

@@ -12,9 +12,9 @@ use crate::{
     dialect::{ApiDescriptor, ApiDialect},
     model::{ModelInfo, ModelRequest},
     providers,
-    response_accumulator::CallIds,
 };
 use quirks::Quirks;
+use turnery_engine::CallIds;
 
 /// Dialect of Chat Completions.
 pub(crate) struct OpenAi {

@@ -5,11 +5,11 @@ use crate::{
     dialect::{ApiDialect, ResponseReader, StreamStatus},
     model_registry::ModelRegistry,
     openai::OpenAi,
-    response_accumulator::CallIds,
     sse::SseDecoder,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use turnery_engine::CallIds;
 
 /// Words known to the two APIs, and some unknown ones.
 const WORDS: &[&str] = &[

@@ -7,12 +7,11 @@ use crate::{
     errors::{self, ProviderError},
     model::{Model, ModelEventSender, ModelInfo, ModelRequest, RetryNotice},
     provider::CallLimits,
-    response_accumulator::CallIds,
     retry::{AttemptError, RetryPolicy},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use turnery_engine::{ModelError, ModelErrorKind, ModelStop, Response, ResponseLimits};
+use turnery_engine::{CallIds, ModelError, ModelErrorKind, ModelStop, Response, ResponseLimits};
 
 /// A model behind HTTP.
 pub(crate) struct RemoteModel<D> {

@@ -1,8 +1,8 @@
 //! Accumulates the deltas of a streamed response, in the order of the model.
 
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
-use turnery_engine::{CallId, Content, LlmMessage, ModelDelta, ResponseSize, ToolCall};
+use std::{borrow::Cow, sync::Arc};
+use turnery_engine::{CallId, Content, ModelDelta, ResponseSize, ToolCall, parse_call_args};
 
 /// Longest tool name shown with argument deltas; providers allow at most 128. Unit: characters.
 const MAX_TOOL_NAME_CHARS: usize = 256;
@@ -147,7 +147,7 @@ impl ResponseAccumulator {
             ResponseBlock::Call { id, name, args } => Content::ToolCall(ToolCall {
                 call_id: id,
                 name,
-                args: Arc::new(parse_args(args)),
+                args: Arc::new(parse_call_args(&args)),
             }),
             ResponseBlock::Opaque(value) => Content::Opaque {
                 provider: provider.to_owned(),
@@ -166,14 +166,6 @@ fn truncate_tool_name(name: &str) -> String {
     }
 }
 
-/// Parses the arguments of a call: empty arguments become an empty object, and invalid JSON is kept as text.
-fn parse_args(text: String) -> Value {
-    if text.trim().is_empty() {
-        return Value::Object(serde_json::Map::new());
-    }
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
 /// Returns arguments as the object that the APIs require; any other value is wrapped in one.
 pub(crate) fn args_as_object(args: &Value) -> Cow<'_, Value> {
     match args {
@@ -187,61 +179,4 @@ pub(crate) fn args_as_object(args: &Value) -> Cow<'_, Value> {
 /// Converts an index to a block number.
 pub(crate) fn block_number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// Keeps call ids unique within the response and the history sent to the model.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallIds {
-    used: HashSet<CallId>,
-    /// Ids made from smaller numbers are in use.
-    next: usize,
-}
-
-impl CallIds {
-    /// Collects the ids that `history` uses.
-    pub(crate) fn from_history(history: &[Arc<LlmMessage>]) -> Self {
-        let calls = history.iter().flat_map(|message| message.message.calls());
-        Self {
-            used: calls.map(|call| call.call_id.clone()).collect(),
-            next: 0,
-        }
-    }
-
-    /// Returns the id of a new call: the provider's id if it is unused, else `call_<n>`.
-    pub(crate) fn take(&mut self, given: &str) -> CallId {
-        if !given.is_empty() && self.used.insert(given.into()) {
-            return given.into();
-        }
-        self.next = self.next.max(self.used.len() + 1);
-        loop {
-            let id = CallId::from(format!("call_{}", self.next));
-            self.next += 1;
-            if self.used.insert(id.clone()) {
-                return id;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn invalid_arguments_are_kept_as_text() {
-        assert_eq!(parse_args(r#"{"a":1}"#.to_owned()), json!({"a": 1}));
-        assert_eq!(parse_args(r#"{"a":"#.to_owned()), json!(r#"{"a":"#));
-        assert_eq!(parse_args(" ".to_owned()), json!({}));
-        assert_eq!(parse_args("[1]".to_owned()), json!([1]));
-    }
-
-    #[test]
-    fn provider_ids_are_kept_when_free_else_generated() {
-        let mut ids = CallIds::default();
-        let taken: Vec<String> = ["a", "a", "", "call_4", ""]
-            .map(|given| ids.take(given).to_string())
-            .to_vec();
-        assert_eq!(taken, ["a", "call_2", "call_3", "call_4", "call_5"]);
-    }
 }

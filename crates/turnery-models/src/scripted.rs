@@ -8,8 +8,8 @@ mod scenario;
 
 pub use error::ScenarioError;
 pub use scenario::{
-    AnswerCondition, AnswerEnd, AnswerStep, Scenario, ScriptedAnswer, ScriptedError,
-    ScriptedErrorKind, ScriptedText, ScriptedUsage, ToolUse,
+    AnswerCondition, AnswerEnd, AnswerStep, Scenario, ScriptedAnswer, ScriptedError, ScriptedText,
+    ScriptedUsage, ToolUse,
 };
 
 use crate::{

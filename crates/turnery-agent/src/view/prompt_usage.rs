@@ -33,15 +33,7 @@ impl PromptUsage {
     }
 
     pub(super) fn record_child(&mut self, child: &ChildUsage) {
-        let same = |known: &&mut ChildUsage| {
-            known.session_id == child.session_id
-                && known.source == child.source
-                && known.model == child.model
-        };
-        match self.children.iter_mut().find(same) {
-            Some(known) => known.clone_from(child),
-            None => self.children.push(child.clone()),
-        }
+        ChildUsage::update_totals(&mut self.children, child);
     }
 
     /// Returns the usage of the prompt without its child sessions.

@@ -17,7 +17,7 @@ use turnery_engine::{
     Content, Event, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, LoopStatus, Message,
     Outcome, TurnStop,
     context::{ContextView, loop_chain},
-    oracle, recover_interrupted_loop,
+    oracle, recover_interrupted_loops,
 };
 
 /// One prompt of a simulated session.
@@ -256,7 +256,7 @@ fn check_record(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
     oracle::check_stored(&record.events)?;
     // A crash may come anywhere.
     for until in 1..record.events.len() {
-        let cut = recover_interrupted_loop(&record.events[..until]);
+        let cut = recover_interrupted_loops(&[&record.events[..until]]).pop();
         oracle::check_record(&cut.ok_or("no record of an interrupted loop")?)?;
     }
     let kept = shown.into_iter().filter(|event| {

@@ -76,9 +76,16 @@ impl Loop {
                 if let Some(limit) = self.reached_limit() {
                     return self.stop_at_limit(limit, turn);
                 }
-                let mut waiting = self.input_queues.take_steering(self.spec.steering);
+                let mut waiting = self
+                    .spec
+                    .steering
+                    .take_from(&mut self.input_queues.steering);
                 if faulty!(self, DeliverFollowUpsEarly) {
-                    waiting.extend(self.input_queues.take_follow_ups(self.spec.follow_ups));
+                    waiting.extend(
+                        self.spec
+                            .follow_ups
+                            .take_from(&mut self.input_queues.follow_ups),
+                    );
                 }
                 self.filter_pending(InputFiltering {
                     fallback: NextStep::Turn(turn),
@@ -103,13 +110,19 @@ impl Loop {
         let accepts_input = may_go_on && self.reached_limit().is_none();
         let mut waiting = VecDeque::new();
         if accepts_input {
-            waiting = self.input_queues.take_steering(self.spec.steering);
+            waiting = self
+                .spec
+                .steering
+                .take_from(&mut self.input_queues.steering);
         }
         if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {
             return self.ask_hook(HookRequest::Checkpoint, PendingHook::Checkpoint(text));
         }
         if waiting.is_empty() && accepts_input {
-            waiting = self.input_queues.take_follow_ups(self.spec.follow_ups);
+            waiting = self
+                .spec
+                .follow_ups
+                .take_from(&mut self.input_queues.follow_ups);
         }
         if waiting.is_empty() {
             let finish = TurnFinish::AssistantMessage { text };

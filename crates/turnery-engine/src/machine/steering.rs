@@ -4,10 +4,26 @@
 //! messages are delivered once the loop would finish. Undelivered messages are returned
 //! (`ReturnUndelivered`), never dropped.
 
-use super::input_queues::InputQueues;
-use super::{Effect, Loop};
+use super::{Effect, Loop, QueueMode};
 use crate::Content;
-use std::mem;
+use std::{collections::VecDeque, mem};
+
+/// User messages waiting for delivery.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InputQueues {
+    pub(super) steering: VecDeque<Vec<Content>>,
+    pub(super) follow_ups: VecDeque<Vec<Content>>,
+}
+
+impl QueueMode {
+    /// Takes the messages to deliver now.
+    pub(super) fn take_from(self, queue: &mut VecDeque<Vec<Content>>) -> VecDeque<Vec<Content>> {
+        match self {
+            Self::OneAtATime => queue.pop_front().into_iter().collect(),
+            Self::All => mem::take(queue),
+        }
+    }
+}
 
 impl Loop {
     pub(super) fn queue_steering(&mut self, content: Vec<Content>) {

@@ -132,7 +132,7 @@ impl Loop {
             Some(halt.cancelled_envelope(false))
         } else if self.last_reply_limit.is_some() {
             skipped("skipped: no tool can be used any more")
-        } else if self.input_queues.has_steering() && !faulty!(self, RunWhenSteered) {
+        } else if !self.input_queues.steering.is_empty() && !faulty!(self, RunWhenSteered) {
             skipped(
                 "skipped: a new message of the user came first; read it, then call again if need be",
             )

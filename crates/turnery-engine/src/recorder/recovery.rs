@@ -17,12 +17,6 @@ const INTERRUPTED_NOTICE: &str = "This prompt was interrupted: turnery ended bef
 
 const COMPACTION_INTERRUPTED: &str = "interrupted: turnery ended before the summary was made";
 
-/// Returns the record of an interrupted loop that ran alone; see [`recover_interrupted_loops`].
-#[must_use]
-pub fn recover_interrupted_loop(events: &[Event]) -> Option<LoopRecord> {
-    recover_interrupted_loops(&[events]).pop()
-}
-
 /// Returns the records of interrupted loops, given the journalled events of each, in order.
 ///
 /// Everything left open is closed: each call gets an end and a result that says whether the call was running,

@@ -15,11 +15,10 @@ mod usage;
 pub use chat_message::extract_from_content;
 pub(super) use result_map::{has_result_type, parse_result_map};
 
-use crate::{Content, ImageData, ModelStop, Response, ResponseError};
+use crate::{CallIds, Content, ImageData, ModelStop, Response, ResponseError};
 use fields::{JsonObject, first_text, get_or_null};
 use piece::{ResponsePiece, UNKNOWN_PROVIDER};
 use serde_json::Value;
-use tool_call::CallParser;
 
 /// Shape of a response.
 pub(super) enum ResponseShape<'a> {
@@ -113,15 +112,15 @@ pub(super) fn parse_response(
     let shape = ResponseShape::detect(map).ok_or(ResponseError::UnknownShape)?;
     shape.check()?;
     let provider = provider.unwrap_or(UNKNOWN_PROVIDER);
-    let mut calls = CallParser::default();
+    let mut ids = CallIds::default();
     let mut has_refused = false;
     let mut content = Vec::new();
     for piece in shape.pieces() {
         has_refused |= matches!(piece, ResponsePiece::Refusal(_));
-        content.push(piece_to_content(piece, provider, &mut calls)?);
+        content.push(piece_to_content(piece, provider, &mut ids)?);
     }
     let raw_stop = shape.raw_stop();
-    let stop = ModelStop::from_response(raw_stop, !calls.is_empty(), has_refused);
+    let stop = ModelStop::from_response(raw_stop, !ids.is_empty(), has_refused);
     let usage = ["usage", "usageMetadata"]
         .iter()
         .find_map(|key| map.get(*key));
@@ -144,7 +143,7 @@ pub(super) fn parse_response(
 fn piece_to_content(
     piece: ResponsePiece<'_>,
     provider: &str,
-    calls: &mut CallParser,
+    ids: &mut CallIds,
 ) -> Result<Content, ResponseError> {
     Ok(match piece {
         ResponsePiece::Text(text) | ResponsePiece::Refusal(text) => Content::text(text),
@@ -156,7 +155,7 @@ fn piece_to_content(
             mime_type: mime_type.to_owned(),
             base64: base64.into(),
         }),
-        ResponsePiece::Call(call) => Content::ToolCall(calls.parse_call(call)?),
+        ResponsePiece::Call(call) => Content::ToolCall(call.parse(ids)?),
         ResponsePiece::Opaque(value) => Content::Opaque {
             provider: provider.to_owned(),
             value: value.clone(),

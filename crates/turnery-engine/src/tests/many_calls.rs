@@ -4,7 +4,7 @@ use super::fixtures::spec_with_limits;
 use crate::{
     CallAnnouncement, Content, Effect, EventKind, Input, Limits, Loop, LoopFinish, ModelStop,
     Outcome, Response, ResponseLimits, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict,
-    recover_interrupted_loop, visits::visit_count,
+    recover_interrupted_loops, visits::visit_count,
 };
 use std::sync::Arc;
 
@@ -145,7 +145,9 @@ fn visits_of_closing(count: usize) -> u64 {
         })
         .collect();
     let before = visit_count();
-    let record = recover_interrupted_loop(&journal).expect("the journal begins with a loop");
+    let record = recover_interrupted_loops(&[journal])
+        .pop()
+        .expect("the journal begins with a loop");
     let results = &record
         .turns
         .last()

@@ -5,7 +5,7 @@ use super::harness::{LoopHarness, allow, calls_answer, text_answer, text_delta, 
 use crate::{
     ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, ModelErrorKind, Outcome,
     ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, oracle,
-    recover_interrupted_loop,
+    recover_interrupted_loops,
 };
 
 fn two_turns() -> LoopHarness {
@@ -160,7 +160,7 @@ fn interrupted_loop_stays_off_chain_if_refused() {
             usage: Usage::default(),
             rejection,
         };
-        let record = recover_interrupted_loop(&events).unwrap();
+        let record = recover_interrupted_loops(&[events]).pop().unwrap();
         let found = (record.status, record.on_chain, record.outcome);
         assert_eq!(found, (LoopStatus::Aborted, stays, None), "{name}");
     }

@@ -4,12 +4,12 @@ use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::JsonStr,
-    response_accumulator::{CallIds, ResponseAccumulator, ResponseBlock},
+    response_accumulator::{ResponseAccumulator, ResponseBlock},
     token_count::{TokenCount, TokenCountError},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use turnery_engine::{ModelDelta, ModelStop, Response, ResponseSize, Usage};
+use turnery_engine::{CallIds, ModelDelta, ModelStop, Response, ResponseSize, Usage};
 
 /// Any event, as one flat borrowed struct that is deserialized in one pass.
 #[derive(Deserialize)]

@@ -3,15 +3,14 @@
 use super::*;
 use crate::{
     CallLimits, ModelEvent, ModelInfo, ProviderConfig, SilenceNotice, anthropic::Anthropic,
-    dialect::ApiDialect, model_registry::ModelRegistry, openai::OpenAi,
-    response_accumulator::CallIds, silence::SilenceLimits,
+    dialect::ApiDialect, model_registry::ModelRegistry, openai::OpenAi, silence::SilenceLimits,
 };
 use std::{collections::VecDeque, time::Duration};
 use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, advance, sleep},
 };
-use turnery_engine::ModelErrorKind;
+use turnery_engine::{CallIds, ModelErrorKind};
 
 const PING: &str = ": ping\n\n";
 const DONE: &str =

@@ -8,10 +8,10 @@ use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::JsonStr,
-    response_accumulator::{CallIds, ResponseAccumulator},
+    response_accumulator::ResponseAccumulator,
 };
 use serde_json::value::RawValue;
-use turnery_engine::{ModelDelta, ModelStop, Response, ResponseSize, Usage};
+use turnery_engine::{CallIds, ModelDelta, ModelStop, Response, ResponseSize, Usage};
 
 /// Reader of one response.
 pub(crate) struct OpenAiReader {

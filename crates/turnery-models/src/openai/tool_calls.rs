@@ -6,12 +6,12 @@ use super::chunk::{FunctionDelta, ToolCallDelta};
 use crate::{
     dialect::StreamError,
     json_str::JsonStr,
-    response_accumulator::{CallIds, ResponseAccumulator, ResponseBlock},
+    response_accumulator::{ResponseAccumulator, ResponseBlock},
 };
 use json_end::JsonEndDetector;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap};
-use turnery_engine::ModelDelta;
+use turnery_engine::{CallIds, ModelDelta};
 
 /// Tool call of the response, complete or still receiving arguments.
 struct StreamedCall {
@@ -129,7 +129,8 @@ impl ToolCallAssembler {
         }
         // Several complete calls under one index: a different id, or a new start after a complete call.
         let is_next = if id.is_empty() || call.id.is_empty() {
-            call.json.is_complete(parts.block_mut(call.at))
+            matches!(parts.block_mut(call.at), Some(ResponseBlock::Call { args, .. })
+                if call.json.is_complete(args))
         } else {
             true
         };

@@ -95,7 +95,7 @@ fn finish(
         Some(AnswerEnd::Length) => Ok((ModelStop::Length, "length")),
         Some(AnswerEnd::Refusal) => Ok((ModelStop::Refusal, "refusal")),
         Some(AnswerEnd::Error(error)) => Err(ModelError {
-            kind: error.kind.into(),
+            kind: error.kind,
             message: error
                 .message
                 .clone()

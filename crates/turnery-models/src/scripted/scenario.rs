@@ -171,7 +171,8 @@ pub enum AnswerEnd {
 #[serde(deny_unknown_fields)]
 pub struct ScriptedError {
     /// Kind of failure.
-    pub kind: ScriptedErrorKind,
+    #[serde(with = "ScriptedErrorKind")]
+    pub kind: ModelErrorKind,
     /// Message shown to the user.
     #[serde(default)]
     pub message: Option<String>,
@@ -184,9 +185,11 @@ pub struct ScriptedError {
 }
 
 /// Kind of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ScriptedErrorKind {
+// All kinds except `AnswerLimit`, which depends on the limit of the call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(remote = "ModelErrorKind", rename_all = "snake_case")]
+#[schemars(rename = "ScriptedErrorKind")]
+enum ScriptedErrorKind {
     /// No connection, or the connection was lost.
     Network,
     /// The stream violates the API.
@@ -281,22 +284,6 @@ pub(super) fn split_evenly(text: &str, count: usize) -> Vec<String> {
         .chunks(size)
         .map(|piece| piece.iter().collect())
         .collect()
-}
-
-impl From<ScriptedErrorKind> for ModelErrorKind {
-    fn from(word: ScriptedErrorKind) -> Self {
-        match word {
-            ScriptedErrorKind::Network => Self::Network,
-            ScriptedErrorKind::Protocol => Self::Protocol,
-            ScriptedErrorKind::Unfinished => Self::Unfinished,
-            ScriptedErrorKind::RateLimit => Self::RateLimit,
-            ScriptedErrorKind::Overloaded => Self::Overloaded,
-            ScriptedErrorKind::Auth => Self::Auth,
-            ScriptedErrorKind::ContextOverflow => Self::ContextOverflow,
-            ScriptedErrorKind::BadRequest => Self::BadRequest,
-            ScriptedErrorKind::Timeout => Self::Timeout,
-        }
-    }
 }
 
 impl From<ScriptedUsage> for Usage {

@@ -130,7 +130,9 @@ impl ModelSession {
         for (number, events) in std::mem::take(&mut self.journal) {
             // Up to the question there is no content to keep; recovery itself is tested by the engine.
             let said = events.len() > 3;
-            let record = turnery_engine::recover_interrupted_loop(&events).expect("it begins");
+            let record = turnery_engine::recover_interrupted_loops(&[events])
+                .pop()
+                .expect("it begins");
             assert_eq!(record.on_chain, said);
             self.updated = self.updated.max(u64::from(number) * 100);
             if said {

@@ -5,10 +5,10 @@ use super::{
     chat_message::extract_from_content,
     fields::{JsonObject, first_text, get_or_null},
     piece::UNKNOWN_PROVIDER,
-    tool_call::{CallParser, RawCall},
+    tool_call::RawCall,
     usage,
 };
-use crate::{Content, ModelStop, Response, ResponseError, ToolEnvelope, ToolResult};
+use crate::{CallIds, Content, ModelStop, Response, ResponseError, ToolEnvelope, ToolResult};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -56,12 +56,12 @@ pub(in super::super) fn parse_result_map(
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         content.push(Content::Text { text });
     }
-    let mut calls = CallParser::default();
+    let mut ids = CallIds::default();
     for call in RawCall::list_from("tool_calls", get_or_null(map, "tool_calls")) {
-        content.push(Content::ToolCall(calls.parse_call(call)?));
+        content.push(Content::ToolCall(call.parse(&mut ids)?));
     }
     let stop = match get_or_null(map, "type") {
-        Value::Null => ModelStop::from_response(None, !calls.is_empty(), false),
+        Value::Null => ModelStop::from_response(None, !ids.is_empty(), false),
         Value::String(kind) if kind == "tool_calls" => ModelStop::ToolUse,
         Value::String(kind) if kind == "final_answer" => ModelStop::EndTurn,
         found => {

@@ -1,9 +1,9 @@
 //! Parses tool calls in the formats of all vendors.
 
-use super::fields::{JsonObject, first_text};
-use crate::{CallId, ResponseError, ToolCall};
-use serde_json::{Map, Value};
-use std::{collections::HashSet, sync::Arc};
+use super::fields::first_text;
+use crate::{CallIds, ResponseError, ToolCall, parse_call_args};
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Unparsed call in a vendor's format.
 pub(super) struct RawCall<'a> {
@@ -31,21 +31,10 @@ impl<'a> RawCall<'a> {
             }
         }
     }
-}
 
-/// Parser for the calls of one response, which makes their ids unique.
-#[derive(Default)]
-pub(super) struct CallParser {
-    ids: HashSet<CallId>,
-}
-
-impl CallParser {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    pub(super) fn parse_call(&mut self, raw: RawCall<'_>) -> Result<ToolCall, ResponseError> {
-        let RawCall { at, call } = raw;
+    /// Parses the call and gives it an id that is not in `ids`.
+    pub(super) fn parse(self, ids: &mut CallIds) -> Result<ToolCall, ResponseError> {
+        let Self { at, call } = self;
         let outer = call
             .as_object()
             .ok_or_else(|| ResponseError::malformed(&at, "a call of a tool", call))?;
@@ -64,38 +53,15 @@ impl CallParser {
         let args = ["arguments", "args", "input"]
             .iter()
             .find_map(|key| inner.get(*key));
+        let args = match args {
+            None | Some(Value::Null) => parse_call_args(""),
+            Some(Value::String(text)) => parse_call_args(text),
+            Some(args) => args.clone(),
+        };
         Ok(ToolCall {
-            call_id: self.allocate_id(outer),
+            call_id: ids.take(first_text(outer, &["call_id", "id"]).unwrap_or_default()),
             name: name.to_owned(),
-            args: Arc::new(parse_arguments(args.unwrap_or(&Value::Null))),
+            args: Arc::new(args),
         })
-    }
-
-    /// Returns the given id if it is unused, else a generated one.
-    fn allocate_id(&mut self, call: &JsonObject) -> CallId {
-        let given = first_text(call, &["call_id", "id"]).unwrap_or_default();
-        if !given.is_empty() && self.ids.insert(given.into()) {
-            return given.into();
-        }
-        let mut n = self.ids.len() + 1;
-        loop {
-            let id = CallId::from(format!("call_{n}"));
-            if self.ids.insert(id.clone()) {
-                return id;
-            }
-            n += 1;
-        }
-    }
-}
-
-/// Parses the arguments; text that is not JSON stays a string, so that the tool can report the problem.
-fn parse_arguments(args: &Value) -> Value {
-    match args {
-        Value::Null => Value::Object(Map::new()),
-        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-        Value::String(text) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => args.clone(),
     }
 }

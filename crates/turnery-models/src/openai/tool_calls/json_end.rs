@@ -1,6 +1,5 @@
 //! Detects whether arguments received in fragments are a complete JSON text, reading each byte once.
 
-use crate::response_accumulator::ResponseBlock;
 use serde::de::IgnoredAny;
 
 /// Length beyond which a text that is neither object nor array counts as incomplete. Unit: bytes.
@@ -41,16 +40,8 @@ impl JsonEndDetector {
         }
     }
 
-    /// Returns true if the arguments accumulated in `part` are a complete JSON text. Their fragments must all
-    /// have been pushed.
-    pub(super) fn is_complete(&mut self, part: Option<&mut ResponseBlock>) -> bool {
-        let args = match part {
-            Some(ResponseBlock::Call { args, .. }) => args,
-            Some(
-                ResponseBlock::Text(_) | ResponseBlock::Thinking { .. } | ResponseBlock::Opaque(_),
-            )
-            | None => return false,
-        };
+    /// Returns true if `args` is a complete JSON text. Its fragments must all have been pushed.
+    pub(super) fn is_complete(&mut self, args: &str) -> bool {
         if self.depth > 0 || self.in_string {
             return false;
         }
@@ -70,14 +61,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn call(args: &str) -> ResponseBlock {
-        ResponseBlock::Call {
-            id: "c".into(),
-            name: "read".to_owned(),
-            args: args.to_owned(),
-        }
-    }
-
     proptest! {
         #[test]
         fn completeness_matches_a_parser(
@@ -94,7 +77,7 @@ mod tests {
             for piece in pieces {
                 text.push_str(piece);
                 end.push(piece);
-                prop_assert_eq!(end.is_complete(Some(&mut call(&text))), is_json(&text), "{}", text);
+                prop_assert_eq!(end.is_complete(&text), is_json(&text), "{}", text);
             }
         }
     }
