@@ -78,6 +78,22 @@ pub struct ToolCall {
     pub args: Arc<Value>,
 }
 
+impl ToolCall {
+    /// Creates a call.
+    #[must_use]
+    pub fn new(
+        call_id: impl Into<CallId>,
+        name: impl Into<String>,
+        args: impl Into<Arc<Value>>,
+    ) -> Self {
+        Self {
+            call_id: call_id.into(),
+            name: name.into(),
+            args: args.into(),
+        }
+    }
+}
+
 /// How clients display a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

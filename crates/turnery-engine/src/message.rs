@@ -77,6 +77,13 @@ pub enum Role {
 }
 
 impl Message {
+    /// Creates a user message of one text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User {
+            content: vec![Content::text(text)],
+        }
+    }
+
     /// Creates an assistant message for text that the agent itself displays to the user. It is not written by
     /// a model and not sent to one.
     #[must_use]

@@ -16,23 +16,13 @@ pub(crate) const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Longest quote of a provider's text. Unit: characters.
 const MAX_QUOTE_CHARS: usize = 300;
 
-/// Creates an error without an HTTP status.
-pub(crate) fn from_kind(kind: ModelErrorKind, message: String) -> ModelError {
-    ModelError {
-        kind,
-        message,
-        status: None,
-        retry_after: None,
-    }
-}
-
 pub(crate) fn invalid_url(at: &Endpoint, why: &str) -> ModelError {
     let Endpoint {
         display_url: shown,
         url_hint,
         ..
     } = at;
-    from_kind(
+    ModelError::new(
         ModelErrorKind::BadRequest,
         format!(
             "{shown:?} is no URL ({why}): {url_hint} to something like http://127.0.0.1:8080/v1."
@@ -46,7 +36,7 @@ pub(crate) fn client_setup_failed(at: &Endpoint, error: &reqwest::Error) -> Mode
         at.provider,
         root_cause(error)
     );
-    from_kind(ModelErrorKind::Network, message)
+    ModelError::new(ModelErrorKind::Network, message)
 }
 
 /// No response was received.
@@ -58,7 +48,7 @@ pub(crate) fn connection_failed(at: &Endpoint, error: &reqwest::Error) -> ModelE
         ..
     } = at;
     let why = root_cause(error);
-    from_kind(
+    ModelError::new(
         ModelErrorKind::Network,
         if error.is_connect() {
             format!(
@@ -78,7 +68,7 @@ pub(crate) fn connection_lost(provider: &str, error: &reqwest::Error) -> ModelEr
         "The connection to {provider} broke off in the middle of the answer ({}): try again.",
         root_cause(error)
     );
-    from_kind(ModelErrorKind::Network, message)
+    ModelError::new(ModelErrorKind::Network, message)
 }
 
 pub(crate) fn idle_timeout(at: &Endpoint, idle: Duration) -> ModelError {
@@ -88,7 +78,7 @@ pub(crate) fn idle_timeout(at: &Endpoint, idle: Duration) -> ModelError {
         at.display_url,
         idle.as_secs_f32()
     );
-    from_kind(ModelErrorKind::Timeout, message)
+    ModelError::new(ModelErrorKind::Timeout, message)
 }
 
 /// Only pings arrived.
@@ -99,12 +89,12 @@ pub(crate) fn content_timeout(at: &Endpoint, content: Duration) -> ModelError {
         at.display_url,
         content.as_secs_f32()
     );
-    from_kind(ModelErrorKind::Timeout, message)
+    ModelError::new(ModelErrorKind::Timeout, message)
 }
 
 /// The response exceeds a limit. Uses the message of the engine's own limits.
 pub(crate) fn answer_limit_exceeded(overrun: ResponseLimitError) -> ModelError {
-    from_kind(ModelErrorKind::AnswerLimit, overrun.to_string())
+    ModelError::new(ModelErrorKind::AnswerLimit, overrun.to_string())
 }
 
 /// The status reports success, but the body is not an event stream.
@@ -119,7 +109,7 @@ pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
         ..
     } = at;
     let quote = quote(at, text);
-    from_kind(
+    ModelError::new(
         ModelErrorKind::Protocol,
         format!(
             "{provider} at {shown} did not answer with a stream of events ({quote}): check the address, and {url_hint} if it is wrong."
@@ -130,7 +120,7 @@ pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
 /// The response ended without its terminal event, or in the middle of an event (C-31).
 pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelError {
     let why = redact_and_shorten(at, why);
-    from_kind(
+    ModelError::new(
         ModelErrorKind::Unfinished,
         format!(
             "The answer of {} stopped before it was said to be over ({why}): choose another model, or check what stands between you and {}.",
@@ -142,7 +132,7 @@ pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelError {
 /// The stream violates the API.
 pub(crate) fn protocol_violation(at: &Endpoint, why: &str) -> ModelError {
     let why = redact_and_shorten(at, why);
-    from_kind(
+    ModelError::new(
         ModelErrorKind::Protocol,
         format!(
             "The answer of {} is not complete ({why}): try again.",
@@ -298,10 +288,8 @@ impl ProviderError {
             ErrorCause::Refused => format!("{provider} refuses the request ({quote})."),
         };
         ModelError {
-            kind: cause.kind(),
-            message,
             status,
-            retry_after: None,
+            ..ModelError::new(cause.kind(), message)
         }
     }
 

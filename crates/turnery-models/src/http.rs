@@ -37,11 +37,11 @@ impl Endpoint {
                 provider: self.provider.clone(),
                 hint: self.key_hint.clone(),
             };
-            return Err(errors::from_kind(ModelErrorKind::Auth, missing.to_string()));
+            return Err(ModelError::new(ModelErrorKind::Auth, missing.to_string()));
         };
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret()))
             .map_err(|_| {
-                errors::from_kind(
+                ModelError::new(
                     ModelErrorKind::Auth,
                     format!(
                         "The key for {} holds characters that no key has: check {}.",

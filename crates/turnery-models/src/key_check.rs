@@ -2,7 +2,6 @@
 
 use crate::{
     endpoint::Endpoint,
-    errors,
     provider::{CallLimits, ProviderConfig},
     providers,
 };
@@ -47,7 +46,7 @@ pub async fn check_key(provider: &ProviderConfig) -> Result<Vec<String>, ModelEr
             "{} at {} did not answer with JSON: check the address.",
             endpoint.provider, endpoint.display_url
         );
-        return Err(errors::from_kind(ModelErrorKind::Protocol, message));
+        return Err(ModelError::new(ModelErrorKind::Protocol, message));
     }
     let listed = serde_json::from_str::<ModelList>(&text);
     let names = listed.map_or_else(|_| Vec::new(), |listed| listed.data);

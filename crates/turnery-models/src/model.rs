@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
-    ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelError, Response,
+    ConfigSnapshot, LlmMessage, Message, MessageId, ModelDelta, ModelError, Response,
     ResponseLimits, SessionId, ToolSpec,
 };
 
@@ -122,9 +122,7 @@ impl ModelRequest {
         let message = LlmMessage {
             message_id: MessageId::from(message_id),
             turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(text)],
-            },
+            message: Message::user(text),
         };
         Self {
             session_id,

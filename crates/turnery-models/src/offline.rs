@@ -15,7 +15,7 @@ use crate::{
 };
 use command_context::{CommandContext, Interrupt};
 use futures_util::future::BoxFuture;
-use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
+use turnery_engine::{Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
 /// Response to every prompt that is not clearly one of the commands.
 const HELP_TEXT: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
@@ -102,11 +102,11 @@ fn respond(request: &ModelRequest) -> Content {
         None => HELP_TEXT.to_owned(),
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
         Some(Err(Interrupt::Call(name, args))) => {
-            return Content::ToolCall(ToolCall {
-                call_id: CallId::from(format!("offline-{}", request.messages.len())),
-                name: name.to_owned(),
-                args: args.into(),
-            });
+            return Content::ToolCall(ToolCall::new(
+                format!("offline-{}", request.messages.len()),
+                name,
+                args,
+            ));
         }
     };
     let blind = match cx.has_image {

@@ -4,7 +4,7 @@ use crate::{
     attempt::Attempt,
     dialect::ApiDialect,
     endpoint::Endpoint,
-    errors::{self, ProviderError},
+    errors::ProviderError,
     model::{Model, ModelEventSender, ModelInfo, ModelRequest, RetryNotice},
     provider::CallLimits,
     retry::{AttemptError, RetryPolicy},
@@ -34,7 +34,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
         Box::pin(async move {
             let body = self.dialect.body(&self.info, &request).map_err(|error| {
                 let message = format!("The request cannot be written as JSON: {error}.");
-                errors::from_kind(ModelErrorKind::BadRequest, message)
+                ModelError::new(ModelErrorKind::BadRequest, message)
             })?;
             let body = Bytes::from(body);
             let ids = CallIds::from_history(&request.messages);

@@ -1,7 +1,7 @@
 //! Accumulates the deltas of a streamed response, in the order of the model.
 
 use serde_json::Value;
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 use turnery_engine::{CallId, Content, ModelDelta, ResponseSize, ToolCall, parse_call_args};
 
 /// Longest tool name shown with argument deltas; providers allow at most 128. Unit: characters.
@@ -144,11 +144,9 @@ impl ResponseAccumulator {
         let settle = |part| match part {
             ResponseBlock::Text(text) => Content::Text { text },
             ResponseBlock::Thinking { text, signature } => Content::Thinking { text, signature },
-            ResponseBlock::Call { id, name, args } => Content::ToolCall(ToolCall {
-                call_id: id,
-                name,
-                args: Arc::new(parse_call_args(&args)),
-            }),
+            ResponseBlock::Call { id, name, args } => {
+                Content::ToolCall(ToolCall::new(id, name, parse_call_args(&args)))
+            }
             ResponseBlock::Opaque(value) => Content::Opaque {
                 provider: provider.to_owned(),
                 value,

@@ -73,15 +73,11 @@ impl ScriptedModel {
 
     fn exhausted_error(&self) -> ModelError {
         let count = self.scenario.ordered_answers().count();
-        ModelError {
-            kind: ModelErrorKind::BadRequest,
-            message: format!(
-                "the scenario {} is over: all of its {count} answers in order have been played; add one, or set \"repeat\": true",
-                self.info.name.model
-            ),
-            status: None,
-            retry_after: None,
-        }
+        let message = format!(
+            "the scenario {} is over: all of its {count} answers in order have been played; add one, or set \"repeat\": true",
+            self.info.name.model
+        );
+        ModelError::new(ModelErrorKind::BadRequest, message)
     }
 }
 

@@ -65,9 +65,7 @@ fn question() -> Vec<Message> {
         Message::System {
             text: "You are a calculator. Use the multiply tool.".to_owned(),
         },
-        Message::User {
-            content: vec![Content::text("What is 6 * 7?")],
-        },
+        Message::user("What is 6 * 7?"),
     ]
 }
 

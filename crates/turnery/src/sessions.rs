@@ -331,11 +331,7 @@ mod tests {
                 mime_type: "image/png".to_owned(),
                 base64: "AA==".into(),
             }),
-            Content::ToolCall(ToolCall {
-                call_id: "c".into(),
-                name: "read".to_owned(),
-                args: Arc::new(serde_json::json!({"path": "a"})),
-            }),
+            Content::ToolCall(ToolCall::new("c", "read", serde_json::json!({"path": "a"}))),
         ];
         write_content("> ", &content, &mut out).unwrap();
         assert_eq!(

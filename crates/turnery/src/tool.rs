@@ -117,11 +117,7 @@ async fn call_tool(
         trace: turnery_tools::TraceContext::default(),
         host: None,
     };
-    let call = ToolCall {
-        call_id: cx.call_id.clone(),
-        name,
-        args: Arc::new(args),
-    };
+    let call = ToolCall::new(cx.call_id.clone(), name, args);
     let toolbox = Toolbox::coding();
     // Arguments are validated as in a model's call, but no policy applies.
     if let Err(failure) = toolbox.prepare(&call, &cx).await {

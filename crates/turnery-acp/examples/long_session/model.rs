@@ -12,8 +12,8 @@ use std::{
 };
 use turnery_agent::{Agent, Settings};
 use turnery_engine::{
-    CallDetail, CallId, Content, Limits, ModelDelta, ModelError, ModelStop, Response, SessionId,
-    ToolCall, ToolEnvelope, ToolError, ToolSpec,
+    CallDetail, Content, Limits, ModelDelta, ModelError, ModelStop, Response, SessionId, ToolCall,
+    ToolEnvelope, ToolError, ToolSpec,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRegistry, ModelRequest};
 use turnery_store::{SessionPatch, SqliteStore, Store as _};
@@ -91,11 +91,11 @@ impl Model for CountingModel {
                 .await;
             let mut content = vec![Content::text(text)];
             if !ends {
-                content.push(Content::ToolCall(ToolCall {
-                    call_id: CallId::from(format!("call-{n}")),
-                    name: "look".to_owned(),
-                    args: Arc::new(json!({"at": n})),
-                }));
+                content.push(Content::ToolCall(ToolCall::new(
+                    format!("call-{n}"),
+                    "look",
+                    json!({"at": n}),
+                )));
             }
             Ok(Response {
                 content,

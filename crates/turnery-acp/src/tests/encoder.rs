@@ -111,9 +111,7 @@ fn unstreamed_answer_is_shown_at_message_end() {
 // proves: MSG-3, G-15
 #[test]
 fn live_prompt_is_not_echoed() {
-    let user = Message::User {
-        content: vec![Content::text("hi")],
-    };
+    let user = Message::user("hi");
     let system = Message::System {
         text: "limit".to_owned(),
     };

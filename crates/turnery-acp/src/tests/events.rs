@@ -60,11 +60,7 @@ pub(crate) fn message_end(id: &str, message: Message) -> EventKind {
 
 pub(crate) fn call_requested(name: &str, args: Value, detail: CallDetail) -> EventKind {
     EventKind::ToolCallRequested {
-        call: ToolCall {
-            call_id: call_id(),
-            name: name.to_owned(),
-            args: Arc::new(args),
-        },
+        call: ToolCall::new(call_id(), name, args),
         detail,
     }
 }

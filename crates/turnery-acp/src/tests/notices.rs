@@ -11,9 +11,9 @@ use crate::client::features::OptionalUpdates;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
-    CallDetail, ChildUsage, CompactionBlock, Content, ContextSize, ContinuationKind, Disposition,
-    Event, EventKind, Frame, LimitKind, LlmMessage, LoopId, Message, ModelError, ModelErrorKind,
-    Outcome, ReachedLimit, SessionId, Timestamp, ToolEnvelope, TurnFinish, TurnStop, Usage,
+    CallDetail, ChildUsage, CompactionBlock, ContextSize, ContinuationKind, Disposition, Event,
+    EventKind, Frame, LimitKind, LlmMessage, LoopId, Message, ModelError, ModelErrorKind, Outcome,
+    ReachedLimit, SessionId, Timestamp, ToolEnvelope, TurnFinish, TurnStop, Usage,
 };
 
 const NO_UPDATES: [Value; 0] = [];
@@ -119,10 +119,11 @@ fn final_value_is_shown_once_as_text() {
 #[test]
 fn notices_fall_back_to_meta() {
     let fault = ModelError {
-        kind: ModelErrorKind::Overloaded,
-        message: "529 from\u{1b}[2J the\u{202e} provider.".to_owned(),
         status: Some(529),
-        retry_after: None,
+        ..ModelError::new(
+            ModelErrorKind::Overloaded,
+            "529 from\u{1b}[2J the\u{202e} provider.",
+        )
     };
     let rows = [
         (
@@ -221,9 +222,7 @@ fn compaction_block() -> CompactionBlock {
         keep_compacted: vec![Arc::new(LlmMessage {
             message_id: "k1".into(),
             turn_id: None,
-            message: Message::User {
-                content: vec![Content::text("What was done")],
-            },
+            message: Message::user("What was done"),
         })],
         keep_recent: Vec::new(),
         through: "m1".into(),

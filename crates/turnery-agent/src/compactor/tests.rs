@@ -22,17 +22,15 @@ fn sample_view(turns: u32, output: &str) -> ContextView {
         }));
         n += 1;
     };
-    let user = |text: &str| Message::User {
-        content: vec![Content::text(text)],
-    };
+    let user = |text: &str| Message::user(text);
     say(0, user("read it all"));
     for turn in 0..turns {
         let call_id = CallId::from(format!("c{turn}"));
-        let call = Content::ToolCall(ToolCall {
-            call_id: call_id.clone(),
-            name: "read_file".to_owned(),
-            args: Arc::new(json!({"path": format!("/src/part{turn}.rs")})),
-        });
+        let call = Content::ToolCall(ToolCall::new(
+            call_id.clone(),
+            "read_file",
+            json!({"path": format!("/src/part{turn}.rs")}),
+        ));
         say(
             turn,
             Message::Assistant {
@@ -148,12 +146,7 @@ impl Model for RecordingModel {
                     model: "m".to_owned(),
                     provider: "p".to_owned(),
                 }),
-                Behavior::Error(kind) => Err(ModelError {
-                    kind: *kind,
-                    message: "no".to_owned(),
-                    status: None,
-                    retry_after: None,
-                }),
+                Behavior::Error(kind) => Err(ModelError::new(*kind, "no")),
                 Behavior::Panic => panic!("adapter"),
                 Behavior::Endless => loop {
                     let (block, text) = (0, "word ".repeat(100));
@@ -279,17 +272,8 @@ async fn oldest_messages_are_omitted_first() {
 #[tokio::test]
 async fn unusable_summary_is_a_typed_error() {
     let answer = |text: &str, stop| Behavior::Answer(vec![Content::text(text)], stop);
-    let call = Content::ToolCall(ToolCall {
-        call_id: "c".into(),
-        name: "x".to_owned(),
-        args: Arc::new(json!({})),
-    });
-    let error = ModelError {
-        kind: ModelErrorKind::Overloaded,
-        message: "no".to_owned(),
-        status: None,
-        retry_after: None,
-    };
+    let call = Content::ToolCall(ToolCall::new("c", "x", json!({})));
+    let error = ModelError::new(ModelErrorKind::Overloaded, "no");
     let long = "long ".repeat(10_000);
     let cases = [
         (

@@ -178,11 +178,7 @@ mod tests {
 
     fn tool_call_inputs() -> [Input; 3] {
         let call_id = CallId::from("c");
-        let call = ToolCall {
-            call_id: call_id.clone(),
-            name: "look".to_owned(),
-            args: Arc::new(serde_json::json!({})),
-        };
+        let call = ToolCall::new(call_id.clone(), "look", serde_json::json!({}));
         let response = Response {
             content: vec![Content::ToolCall(call)],
             stop: ModelStop::ToolUse,

@@ -226,14 +226,9 @@ fn count_visit() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn tool_call(at: usize) -> ToolCall {
-        ToolCall {
-            call_id: format!("c{at}").into(),
-            name: "tool".to_owned(),
-            args: Arc::new(serde_json::Value::Null),
-        }
+        ToolCall::new(format!("c{at}"), "tool", serde_json::Value::Null)
     }
 
     /// Returns the slot visits when `count` queued calls are cancelled one by one.

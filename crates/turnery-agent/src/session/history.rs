@@ -89,13 +89,7 @@ mod tests {
 
     /// Returns the attempts when a response gives `count` calls the same id.
     fn attempts_for(count: usize) -> u64 {
-        let call = |_| {
-            Content::ToolCall(ToolCall {
-                call_id: "c".into(),
-                name: "tool".to_owned(),
-                args: Arc::new(serde_json::Value::Null),
-            })
-        };
+        let call = |_| Content::ToolCall(ToolCall::new("c", "tool", serde_json::Value::Null));
         let mut response = Response {
             content: (0..count).map(call).collect(),
             stop: ModelStop::ToolUse,

@@ -86,12 +86,8 @@ impl RunningModel {
         let call = AssertUnwindSafe(async move { model.call(request, sender).await });
         let call = call.catch_unwind().map(|ended| {
             ended.unwrap_or_else(|_| {
-                Err(ModelError {
-                    kind: ModelErrorKind::Protocol,
-                    message: "the model adapter panicked; this is a bug in turnery".to_owned(),
-                    status: None,
-                    retry_after: None,
-                })
+                let why = "the model adapter panicked; this is a bug in turnery";
+                Err(ModelError::new(ModelErrorKind::Protocol, why))
             })
         });
         let stream = StreamingTask::new(deltas, call.boxed());

@@ -16,7 +16,7 @@ use turnery_agent::{
     Settings, SubAgentTool,
 };
 use turnery_engine::{
-    CallDetail, CallId, ChildUsage, Content, Event, EventKind, LoopRecord, ModelDelta, ModelError,
+    CallDetail, ChildUsage, Content, Event, EventKind, LoopRecord, ModelDelta, ModelError,
     ModelErrorKind, ModelStop, Outcome, Response, SessionId, ToolCall, ToolControl, ToolEnvelope,
     ToolError, ToolSpec, TurnFinish, Usage, usage,
 };
@@ -145,10 +145,8 @@ impl Model for TestModel {
                     ModelAct::Refuse => is_refused = true,
                     ModelAct::Fail => {
                         return Err(ModelError {
-                            kind: ModelErrorKind::Overloaded,
-                            message: "too much to do".to_owned(),
                             status: Some(529),
-                            retry_after: None,
+                            ..ModelError::new(ModelErrorKind::Overloaded, "too much to do")
                         });
                     }
                 }
@@ -172,11 +170,7 @@ impl Model for TestModel {
 }
 
 fn tool_call(id: &str, name: &str, args: Value) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: CallId::from(id),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    })
+    Content::ToolCall(ToolCall::new(id, name, args))
 }
 
 /// Tool whose behavior follows from its name.

@@ -16,7 +16,7 @@ use turnery_agent::{
     SubAgentTool,
 };
 use turnery_engine::{
-    CallId, Content, LimitKind, Limits, ModelError, ModelStop, Outcome, Price, Response, ToolCall,
+    Content, LimitKind, Limits, ModelError, ModelStop, Outcome, Price, Response, ToolCall,
     ToolControl, ToolEnvelope, TurnStop, Usage,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRegistry, ModelRequest};
@@ -102,11 +102,7 @@ impl Model for WorkerModel {
 
 fn answer(want: WorkerStep, number: u64) -> Response {
     let call = |name: &str, beside: u64, args: Value| {
-        Content::ToolCall(ToolCall {
-            call_id: CallId::from(format!("{number}-{beside}")),
-            name: name.to_owned(),
-            args: Arc::new(args),
-        })
+        Content::ToolCall(ToolCall::new(format!("{number}-{beside}"), name, args))
     };
     let task = || json!({"title": "Dig", "prompt": "dig"});
     let content = match want {

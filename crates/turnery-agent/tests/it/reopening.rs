@@ -5,7 +5,7 @@ use crate::fixture::{
 };
 use std::sync::Arc;
 use turnery_agent::ClientPorts;
-use turnery_engine::{Content, EventKind, LlmMessage, Message};
+use turnery_engine::{EventKind, LlmMessage, Message};
 use turnery_models::Thinking;
 use turnery_store::{
     MemoryStore, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote, export,
@@ -129,9 +129,7 @@ async fn transcript_notes_are_replayed_in_place() {
         message: LlmMessage {
             message_id: format!("{}.command.{text}", session.id()).into(),
             turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(text)],
-            },
+            message: Message::user(text),
         },
     };
     session.add_notes(vec![beside("first")]).await.unwrap();

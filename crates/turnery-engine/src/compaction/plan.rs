@@ -4,7 +4,7 @@ use super::{
     CompactionBlock, ContextSize, RetainedMessage,
     shorten::{OutputLimit, shorten_tool_result},
 };
-use crate::{Content, LlmMessage, Message, MessageId, Timestamp};
+use crate::{LlmMessage, Message, MessageId, Timestamp};
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 /// Minimum of tool output kept at the tightest level. Unit: lines.
@@ -101,9 +101,7 @@ fn summary_message(summary: &str) -> Message {
          <summary>\n{}\n</summary>",
         summary.trim()
     );
-    Message::User {
-        content: vec![Content::text(text)],
-    }
+    Message::user(text)
 }
 
 /// Plans the compaction of these messages. `before` is the block already applied to them. `None` if there is

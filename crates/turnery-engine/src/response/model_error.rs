@@ -20,6 +20,19 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
 }
 
+impl ModelError {
+    /// Creates an error without an HTTP status.
+    #[must_use]
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            retry_after: None,
+        }
+    }
+}
+
 /// Kind of a model error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -10,7 +10,6 @@ use crate::{
     ToolCall, ToolEnvelope, ToolErrorKind, TurnId, TurnTrigger, Usage,
 };
 use serde_json::json;
-use std::sync::Arc;
 
 /// Runs two turns; in the first, the call `a` sends these reports.
 fn two_turns(reports: Vec<Input>, envelope: ToolEnvelope) -> LoopHarness {
@@ -164,13 +163,7 @@ fn turn_start_has_trigger() {
 // proves: TURN-38
 #[test]
 fn calls_are_read_from_response_content() {
-    let call = |id: &str, name: &str| {
-        Content::ToolCall(ToolCall {
-            call_id: id.into(),
-            name: name.to_owned(),
-            args: Arc::new(json!({"of": id})),
-        })
-    };
+    let call = |id: &str, name: &str| Content::ToolCall(ToolCall::new(id, name, json!({"of": id})));
     let content = vec![
         Content::text("first"),
         call("1", "read"),

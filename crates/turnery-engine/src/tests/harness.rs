@@ -220,11 +220,11 @@ pub(crate) fn text_delta(block: u32, text: &str) -> Input {
 }
 
 pub(crate) fn tool_call(id: &str) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: format!("tool-{id}"),
-        args: Arc::new(serde_json::json!({"n": 1})),
-    })
+    Content::ToolCall(ToolCall::new(
+        id,
+        format!("tool-{id}"),
+        serde_json::json!({"n": 1}),
+    ))
 }
 
 fn announcements(
@@ -310,12 +310,7 @@ pub(crate) fn model_retried() -> Input {
 }
 
 fn model_error(kind: ModelErrorKind) -> ModelError {
-    ModelError {
-        kind,
-        message: "it broke".to_owned(),
-        status: None,
-        retry_after: None,
-    }
+    ModelError::new(kind, "it broke")
 }
 
 pub(crate) fn limit(kind: LimitKind, text: &str) -> ReachedLimit {

@@ -6,15 +6,14 @@ use crate::{
     Outcome, Response, ResponseLimits, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict,
     recover_interrupted_loops, visits::visit_count,
 };
-use std::sync::Arc;
 
 fn many(count: usize) -> Input {
     let call = |at| {
-        Content::ToolCall(ToolCall {
-            call_id: format!("c{at}").into(),
-            name: "tool".to_owned(),
-            args: Arc::new(serde_json::Value::Null),
-        })
+        Content::ToolCall(ToolCall::new(
+            format!("c{at}"),
+            "tool",
+            serde_json::Value::Null,
+        ))
     };
     let response = Response {
         content: (0..count).map(call).collect(),

@@ -6,9 +6,9 @@ use super::harness::{
     tool_ended,
 };
 use crate::{
-    Content, ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message,
-    ModelDelta, ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, ToolEnvelope, TurnFinish,
-    TurnId, TurnStop, TurnTrigger, Usage,
+    ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message, ModelDelta,
+    ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, ToolEnvelope, TurnFinish, TurnId,
+    TurnStop, TurnTrigger, Usage,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -186,9 +186,7 @@ fn message_turn_id_is_optional() {
     let message = |turn_id| LlmMessage {
         message_id: "m".into(),
         turn_id,
-        message: Message::User {
-            content: vec![Content::text("hi")],
-        },
+        message: Message::user("hi"),
     };
     let turn_id = TurnId {
         loop_id: "s.cfg.1".into(),

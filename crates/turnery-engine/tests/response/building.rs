@@ -74,9 +74,7 @@ fn history_message_becomes_response() {
 
 #[test]
 fn only_complete_assistant_message_is_accepted() {
-    let user = Message::User {
-        content: vec![Content::text("hello")],
-    };
+    let user = Message::user("hello");
     assert_eq!(
         Response::from_response(user, ResponseOverrides::default()),
         Err(ResponseError::NotAssistantMessage)

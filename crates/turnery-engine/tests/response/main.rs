@@ -8,16 +8,11 @@ mod text;
 mod vendors;
 
 use serde_json::{Value, json};
-use std::sync::Arc;
 use turnery_engine::{Content, Response, ResponseError, ResponseOverrides, ToolCall};
 
 /// A call with an object of arguments.
 fn call(id: &str, name: &str, args: Value) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    })
+    Content::ToolCall(ToolCall::new(id, name, args))
 }
 
 fn thinking(text: &str) -> Content {

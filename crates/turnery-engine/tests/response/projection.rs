@@ -106,9 +106,7 @@ fn history_has_four_roles() {
         Message::System {
             text: "You are a calculator.".to_owned(),
         },
-        Message::User {
-            content: vec![Content::text("What is 6 * 7?")],
-        },
+        Message::user("What is 6 * 7?"),
         response_with_results().assistant_message(),
         response_with_results().tool_messages().remove(0),
     ]

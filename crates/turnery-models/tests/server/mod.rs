@@ -322,9 +322,7 @@ pub(crate) fn tool(name: &str, description: &str) -> ToolSpec {
 }
 
 pub(crate) fn user(text: &str) -> Message {
-    Message::User {
-        content: vec![Content::text(text)],
-    }
+    Message::user(text)
 }
 
 pub(crate) fn assistant(content: Vec<Content>) -> Message {
@@ -339,11 +337,7 @@ pub(crate) fn assistant(content: Vec<Content>) -> Message {
 }
 
 pub(crate) fn tool_call(id: &str, name: &str, args: Value) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    })
+    Content::ToolCall(ToolCall::new(id, name, args))
 }
 
 pub(crate) fn picture() -> Content {

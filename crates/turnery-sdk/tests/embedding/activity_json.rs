@@ -59,11 +59,7 @@ fn reasoning_delta(message: &str, block: u32) -> EventKind {
 
 fn call_requested(call: &str) -> EventKind {
     EventKind::ToolCallRequested {
-        call: ToolCall {
-            call_id: call.into(),
-            name: "look".to_owned(),
-            args: Arc::new(json!({"at": "x"})),
-        },
+        call: ToolCall::new(call, "look", json!({"at": "x"})),
         detail: CallDetail::default(),
     }
 }

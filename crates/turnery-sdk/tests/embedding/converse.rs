@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
-use turnery_engine::{Content, Message, ModelErrorKind, Role, ToolError};
+use turnery_engine::{Message, ModelErrorKind, Role, ToolError};
 use turnery_models::{Scenario, ScriptedModel};
 use turnery_sdk::{ConverseError, ConverseOptions, converse, generate, generate_text};
 use turnery_tools::{
@@ -48,9 +48,7 @@ fn question() -> Vec<Message> {
         Message::System {
             text: "You are a calculator.".to_owned(),
         },
-        Message::User {
-            content: vec![Content::text("What is 6 * 7?")],
-        },
+        Message::user("What is 6 * 7?"),
     ]
 }
 

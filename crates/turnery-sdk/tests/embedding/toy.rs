@@ -9,8 +9,8 @@ use std::{
 };
 use tokio::sync::Notify;
 use turnery_engine::{
-    CallId, ChildUsage, Content, ModelDelta, ModelError, ModelErrorKind, ModelStop, Response,
-    SessionId, ToolCall, ToolControl, ToolEnvelope, ToolErrorKind, ToolSpec, Usage, usage::source,
+    ChildUsage, Content, ModelDelta, ModelError, ModelErrorKind, ModelStop, Response, SessionId,
+    ToolCall, ToolControl, ToolEnvelope, ToolErrorKind, ToolSpec, Usage, usage::source,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest, RetryNotice};
 use turnery_tools::{Progress, Tool, ToolCx};
@@ -92,10 +92,8 @@ fn request_source(request: &ModelRequest) -> &'static str {
 
 pub(crate) fn model_error() -> ModelError {
     ModelError {
-        kind: ModelErrorKind::Overloaded,
-        message: "too much to do".to_owned(),
         status: Some(529),
-        retry_after: None,
+        ..ModelError::new(ModelErrorKind::Overloaded, "too much to do")
     }
 }
 
@@ -168,11 +166,7 @@ impl TestModel {
                         "task" => json!({"title": id, "prompt": "dig ".repeat(500)}),
                         _ => json!({"of": id}),
                     };
-                    content.push(Content::ToolCall(ToolCall {
-                        call_id: CallId::from(id),
-                        name: name.to_owned(),
-                        args: Arc::new(args),
-                    }));
+                    content.push(Content::ToolCall(ToolCall::new(id, name, args)));
                 }
                 ToyStep::Spend(usage_of) => usage = Some(usage_of),
                 ToyStep::Retry(attempt) => {

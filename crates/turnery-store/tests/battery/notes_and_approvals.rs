@@ -1,7 +1,7 @@
 //! Tests what a session stores besides its loops: settings, remembered approvals, and notes.
 
 use crate::{World, battery, samples::*};
-use turnery_engine::{Content, LlmMessage, Message};
+use turnery_engine::{LlmMessage, Message};
 use turnery_store::{
     ArchivedFilter, ListQuery, NewSession, RememberedApproval, SessionPatch, StoreError,
     TranscriptNote,
@@ -22,9 +22,7 @@ pub(crate) fn note(seconds: u64, id: &str, text: &str) -> TranscriptNote {
         message: LlmMessage {
             message_id: id.into(),
             turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(text)],
-            },
+            message: Message::user(text),
         },
     }
 }

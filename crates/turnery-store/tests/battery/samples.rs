@@ -73,11 +73,11 @@ pub(crate) fn config() -> ConfigSnapshot {
 
 /// Returns a pending tool call.
 pub(crate) fn call(id: &str) -> ToolCall {
-    ToolCall {
-        call_id: CallId::from(id),
-        name: "read".into(),
-        args: Arc::new(serde_json::json!({"path": "/home/ann/project/a.txt"})),
-    }
+    ToolCall::new(
+        id,
+        "read",
+        serde_json::json!({"path": "/home/ann/project/a.txt"}),
+    )
 }
 
 /// Returns the events of a loop with one turn, one question and one response.
@@ -251,9 +251,7 @@ pub(crate) fn message(of: &LoopId, name: &str, message: Message) -> Arc<LlmMessa
 }
 
 pub(crate) fn user(text: &str) -> Message {
-    Message::User {
-        content: vec![Content::text(text)],
-    }
+    Message::user(text)
 }
 
 pub(crate) fn assistant(text: &str) -> Message {

@@ -177,7 +177,7 @@ fn strip_title<'m>(message: &'m str, title: &str) -> &'m str {
 mod tests {
     use super::*;
     use crate::run::output_thread::show_events;
-    use std::sync::Arc;
+
     use turnery_engine::{
         CallDetail, ContextSize, EventKind, ModelError, ModelErrorKind, PlanPriority, ToolCall,
         ToolEnvelope, ToolErrorKind,
@@ -185,11 +185,7 @@ mod tests {
 
     fn requested(id: &str, title: &str) -> EventKind {
         EventKind::ToolCallRequested {
-            call: ToolCall {
-                call_id: id.into(),
-                name: "shell".to_owned(),
-                args: Arc::new(serde_json::json!({})),
-            },
+            call: ToolCall::new(id, "shell", serde_json::json!({})),
             detail: CallDetail {
                 title: title.to_owned(),
                 ..CallDetail::default()
@@ -269,12 +265,7 @@ mod tests {
             ended(Some("the model was cut off")),
             EventKind::ModelRetried {
                 attempt: 1,
-                error: ModelError {
-                    kind: ModelErrorKind::Overloaded,
-                    message: "529\u{1b}[2J overloaded".to_owned(),
-                    status: None,
-                    retry_after: None,
-                },
+                error: ModelError::new(ModelErrorKind::Overloaded, "529\u{1b}[2J overloaded"),
                 wait_ms: 2_340,
             },
             EventKind::ModelSilent {

@@ -2,7 +2,6 @@
 
 use super::encode_live;
 use serde_json::json;
-use std::sync::Arc;
 use turnery_engine::{CallDetail, CallId, CallKind, EventKind, ToolCall};
 
 #[test]
@@ -10,11 +9,11 @@ fn hidden_characters_in_commands_are_visible() {
     let call_id = CallId::from("c1");
     let told = encode_live(vec![
         EventKind::ToolCallRequested {
-            call: ToolCall {
-                call_id: call_id.clone(),
-                name: "shell".to_owned(),
-                args: Arc::new(json!({"command": "rm\u{200b} a\u{202e}\nb\u{7}"})),
-            },
+            call: ToolCall::new(
+                call_id.clone(),
+                "shell",
+                json!({"command": "rm\u{200b} a\u{202e}\nb\u{7}"}),
+            ),
             detail: CallDetail {
                 kind: CallKind::Execute,
                 ..CallDetail::default()

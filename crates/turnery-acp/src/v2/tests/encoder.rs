@@ -90,10 +90,8 @@ fn notices_are_separate_updates() {
             EventKind::ModelRetried {
                 attempt: 1,
                 error: ModelError {
-                    kind: ModelErrorKind::Overloaded,
-                    message: "too\u{1b} busy".to_owned(),
                     status: Some(529),
-                    retry_after: None,
+                    ..ModelError::new(ModelErrorKind::Overloaded, "too\u{1b} busy")
                 },
                 wait_ms: 1500,
             },

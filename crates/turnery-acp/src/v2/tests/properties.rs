@@ -7,7 +7,7 @@ use crate::tests::{
 };
 use proptest::prelude::*;
 use serde_json::json;
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 use turnery_engine::{
     Artifact, CallDetail, CallId, CallKind, Content, Disposition, EventKind, Location, LoopId,
     Outcome, ToolCall, ToolEnvelope, ToolErrorKind, TurnFinish,
@@ -103,11 +103,7 @@ fn call_history(n: usize) -> impl Strategy<Value = Vec<EventKind>> {
     let id = CallId::from(format!("c{n}").as_str());
     let between = prop::collection::vec(call_events(id.clone()), 0..5);
     (detail(), between, envelope()).prop_map(move |(detail, between, end)| {
-        let asked = ToolCall {
-            call_id: id.clone(),
-            name: "tool".to_owned(),
-            args: Arc::new(json!({"a": 1})),
-        };
+        let asked = ToolCall::new(id.clone(), "tool", json!({"a": 1}));
         let (envelope, disposition, child_loop_id) = end;
         let mut kinds = vec![EventKind::ToolCallRequested {
             call: asked,

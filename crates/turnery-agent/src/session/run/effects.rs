@@ -245,12 +245,10 @@ impl LoopRun<'_> {
     pub(super) fn start_model(&mut self, tools: bool) {
         match self.set_price() {
             Ok(()) => self.work.model = Some(self.call_model(tools)),
-            Err(unknown) => self.feed(Input::ModelFailed(ModelError {
-                kind: ModelErrorKind::BadRequest,
-                message: unknown.to_string(),
-                status: None,
-                retry_after: None,
-            })),
+            Err(unknown) => self.feed(Input::ModelFailed(ModelError::new(
+                ModelErrorKind::BadRequest,
+                unknown.to_string(),
+            ))),
         }
     }
 

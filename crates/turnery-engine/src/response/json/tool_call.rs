@@ -3,7 +3,6 @@
 use super::fields::first_text;
 use crate::{CallIds, ResponseError, ToolCall, parse_call_args};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Unparsed call in a vendor's format.
 pub(super) struct RawCall<'a> {
@@ -58,10 +57,10 @@ impl<'a> RawCall<'a> {
             Some(Value::String(text)) => parse_call_args(text),
             Some(args) => args.clone(),
         };
-        Ok(ToolCall {
-            call_id: ids.take(first_text(outer, &["call_id", "id"]).unwrap_or_default()),
-            name: name.to_owned(),
-            args: Arc::new(args),
-        })
+        Ok(ToolCall::new(
+            ids.take(first_text(outer, &["call_id", "id"]).unwrap_or_default()),
+            name,
+            args,
+        ))
     }
 }

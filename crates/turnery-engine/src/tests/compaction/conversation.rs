@@ -39,9 +39,7 @@ impl ConversationBuilder {
 
     /// Adds a user message, which starts a turn.
     pub(crate) fn user(mut self, text: impl Into<String>) -> Self {
-        self.add(Message::User {
-            content: vec![Content::text(text)],
-        });
+        self.add(Message::user(text));
         self
     }
 
@@ -51,13 +49,11 @@ impl ConversationBuilder {
             .map(|place| format!("{}.{}.{place}", self.loop_id, self.turn).into())
             .collect();
         let mut content = vec![Content::text(text)];
-        content.extend(ids.iter().map(|call_id| {
-            Content::ToolCall(ToolCall {
-                call_id: call_id.clone(),
-                name: "look".to_owned(),
-                args: Arc::new(json!({})),
-            })
-        }));
+        content.extend(
+            ids.iter().map(|call_id| {
+                Content::ToolCall(ToolCall::new(call_id.clone(), "look", json!({})))
+            }),
+        );
         self.add(Message::Assistant {
             content,
             stop: MessageStop::Stop,

@@ -6,7 +6,6 @@ use crate::{
     Usage,
 };
 use serde_json::json;
-use std::sync::Arc;
 
 /// UP-10.
 #[test]
@@ -14,9 +13,7 @@ fn four_bytes_count_as_one_token() {
     assert_eq!(estimate_text_tokens(""), 0);
     assert_eq!(estimate_text_tokens("abcd"), 1);
     assert_eq!(estimate_text_tokens("abcde"), 2);
-    let said = Message::User {
-        content: vec![Content::text("12345678")],
-    };
+    let said = Message::user("12345678");
     let expected = ContextSize {
         tokens: 2 + 4,
         messages: 1,
@@ -55,11 +52,11 @@ fn audio_size_grows_with_length() {
 #[test]
 fn call_arguments_count() {
     let call = |text: &str| {
-        Content::ToolCall(ToolCall {
-            call_id: "c".into(),
-            name: "read".to_owned(),
-            args: Arc::new(json!({"path": text, "lines": [1, 2]})),
-        })
+        Content::ToolCall(ToolCall::new(
+            "c",
+            "read",
+            json!({"path": text, "lines": [1, 2]}),
+        ))
     };
     let short = estimate_content_tokens(&[call("")]);
     assert_eq!(

@@ -11,7 +11,6 @@ use crate::{
         tool_output, verdict,
     },
 };
-use std::sync::Arc;
 
 /// Possible behavior of a tool call.
 #[derive(Clone, Debug, Default)]
@@ -286,11 +285,7 @@ pub(super) fn model_answered(
 }
 
 fn call(id: &str) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: "tool".to_owned(),
-        args: Arc::new(serde_json::Value::Null),
-    })
+    Content::ToolCall(ToolCall::new(id, "tool", serde_json::Value::Null))
 }
 
 fn model_delta() -> Input {
