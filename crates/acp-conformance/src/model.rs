@@ -51,11 +51,11 @@ impl FakeModel {
     pub async fn start(config: FakeModelConfig) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let base = format!("http://{}", listener.local_addr()?);
-        let stage = Arc::new(watch::Sender::new(FakeModelState::new(config)));
-        let server = spawn(http::serve(listener, Arc::clone(&stage))).abort_handle();
+        let state = Arc::new(watch::Sender::new(FakeModelState::new(config)));
+        let server = spawn(http::serve(listener, Arc::clone(&state))).abort_handle();
         Ok(Self {
             base_url: base,
-            state: stage,
+            state,
             server,
         })
     }
@@ -70,17 +70,17 @@ impl FakeModel {
     /// `None`. Replaces the earlier script of the same `prompt`.
     pub fn set_script(&self, prompt: Option<&str>, answers: Vec<ScriptedResponse>) {
         self.state
-            .send_modify(|stage| stage.set_script(prompt, answers));
+            .send_modify(|state| state.set_script(prompt, answers));
     }
 
     /// Restarts the scripts whose prompt text satisfies `holds`, as a prompt is about to be sent.
     pub fn restart_scripts(&self, holds: impl Fn(&str) -> bool) {
-        self.state.send_modify(|stage| stage.restart_scripts(holds));
+        self.state.send_modify(|state| state.restart_scripts(holds));
     }
 
     /// Resumes hanging responses.
     pub fn release_hanging(&self) {
-        self.state.send_modify(|stage| stage.release_count += 1);
+        self.state.send_modify(|state| state.release_count += 1);
     }
 
     /// Returns all requests so far.
@@ -95,7 +95,7 @@ impl FakeModel {
     }
 
     /// Counts the requests of the conversation so far.
-    pub(crate) fn count_conversation(&self) -> usize {
+    pub(crate) fn count_conversation_exchanges(&self) -> usize {
         let is_main = |exchange: &&Exchange| exchange.is_main();
         self.read_exchanges(|exchanges| exchanges.iter().filter(is_main).count())
     }
@@ -103,16 +103,16 @@ impl FakeModel {
     /// Returns the requests of the conversation so far.
     #[must_use]
     pub fn conversation_exchanges(&self) -> Vec<Exchange> {
-        let stage = self.state.borrow();
-        let main = stage.exchanges.iter().filter(|exchange| exchange.is_main());
+        let state = self.state.borrow();
+        let main = state.exchanges.iter().filter(|exchange| exchange.is_main());
         main.cloned().collect()
     }
 
     /// Returns the called script tools that have never matched an offered tool.
     #[must_use]
     pub fn missing_tools(&self) -> BTreeSet<ScriptTool> {
-        let stage = self.state.borrow();
-        let exchanges = &stage.exchanges;
+        let state = self.state.borrow();
+        let exchanges = &state.exchanges;
         let served: BTreeSet<&ScriptTool> =
             exchanges.iter().flat_map(|one| &one.served_tools).collect();
         let missing = exchanges.iter().flat_map(|one| &one.missing_tools);
@@ -132,9 +132,9 @@ impl FakeModel {
 
     /// Waits until the requests so far satisfy `wanted`.
     pub async fn wait_until(&self, mut wanted: impl FnMut(&[Exchange]) -> bool) {
-        let mut stage = self.state.subscribe();
+        let mut state = self.state.subscribe();
         // `self` holds the sender, so `wait_for` cannot fail.
-        let _ = stage.wait_for(|stage| wanted(&stage.exchanges)).await;
+        let _ = state.wait_for(|state| wanted(&state.exchanges)).await;
     }
 }
 

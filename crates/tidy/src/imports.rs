@@ -264,7 +264,7 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let file = |(path, text): &(&str, &str)| RepoFile {
             path: format!("src/{path}"),
             text: (*text).to_owned(),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn circle_through_a_re_export_is_found() {
+    fn cycle_through_a_re_export_is_found() {
         let files = [
             (
                 "lib.rs",
@@ -284,7 +284,7 @@ mod tests {
             ("c.rs", "mod d;\npub struct C;\n"),
             ("c/d.rs", "pub struct D;\n"),
         ];
-        assert_eq!(circles_of(&files), [["a", "b"]]);
+        assert_eq!(cycles_of(&files), [["a", "b"]]);
     }
 
     #[test]
@@ -298,9 +298,9 @@ mod tests {
                  #[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
             ),
         ];
-        assert_eq!(circles_of(&files), [] as [Vec<String>; 0]);
+        assert_eq!(cycles_of(&files), [] as [Vec<String>; 0]);
         let mut files = files;
         files[2].1 = "const Y: char = '\\'';\nfn b<'a>(_: &'a crate::a::A) {}\n";
-        assert_eq!(circles_of(&files), [["a", "b"]]);
+        assert_eq!(cycles_of(&files), [["a", "b"]]);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) trait ByteSource: Send {
 }
 
 /// Receives one streamed response: decodes the byte stream, forwards its deltas and checks its limits.
-pub(crate) struct Attempt<'a, R> {
+pub(crate) struct ResponseReceiver<'a, R> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) reader: R,
     pub(crate) limits: ResponseLimits,
@@ -36,7 +36,7 @@ pub(crate) struct Attempt<'a, R> {
     pub(crate) has_sent: &'a mut bool,
 }
 
-impl<R: ResponseReader> Attempt<'_, R> {
+impl<R: ResponseReader> ResponseReceiver<'_, R> {
     /// Reads the whole response.
     pub(crate) async fn read_response(
         mut self,

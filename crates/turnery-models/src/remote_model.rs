@@ -1,7 +1,7 @@
 //! Calls a model over HTTP, with retries, independent of its API.
 
 use crate::{
-    attempt::Attempt,
+    attempt::ResponseReceiver,
     dialect::ApiDialect,
     endpoint::Endpoint,
     errors::ProviderError,
@@ -89,7 +89,7 @@ impl<D: ApiDialect> RemoteModel<D> {
             .endpoint
             .post(body, D::API.key_header, D::API.headers, &mut silence)
             .await?;
-        let attempt = Attempt {
+        let attempt = ResponseReceiver {
             endpoint: &self.endpoint,
             reader,
             limits,

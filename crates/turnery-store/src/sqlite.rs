@@ -88,7 +88,7 @@ impl SqliteStore {
         self
     }
 
-    fn delete_by<T: Send + 'static>(
+    fn queue_deletion<T: Send + 'static>(
         &self,
         id: &SessionId,
         delete: fn(&Connection, &SessionId, ClockReading) -> Result<T, JobError>,
@@ -144,11 +144,11 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
-        self.delete_by(id, deletion::delete)
+        self.queue_deletion(id, deletion::delete)
     }
 
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
-        self.delete_by(id, deletion::force_delete)
+        self.queue_deletion(id, deletion::force_delete)
     }
 
     fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {

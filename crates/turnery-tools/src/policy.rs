@@ -21,6 +21,7 @@ mod ignore_files;
 mod inner_commands;
 mod judgement;
 mod known_commands;
+mod linked_dotfiles;
 mod locale;
 mod mcp_tools;
 mod mode;
@@ -36,7 +37,6 @@ mod read_only_scripts;
 mod rule;
 mod rule_suggestion;
 mod shell_word;
-mod user_settings;
 mod version_files;
 mod word_expansion;
 

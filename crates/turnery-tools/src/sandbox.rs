@@ -70,7 +70,8 @@ impl SandboxSupport {
         self.filter && (cfg!(target_os = "macos") || self.landlock.is_some())
     }
 
-    /// Returns, for display, what this system's kernel cannot restrict although a newer one could.
+    /// Returns, for display, what an old kernel needlessly forbids to confined commands or fails to restrict;
+    /// a newer kernel would do better.
     #[must_use]
     pub fn missing_features(self) -> Vec<&'static str> {
         let mut missing = Vec::new();

@@ -309,7 +309,7 @@ pub(crate) fn find_project_folders(roots: &[PathBuf], home: Option<&Path>) -> Ve
 pub struct PathError {
     /// The path as given.
     pub path: String,
-    /// `is outside the folders of this session (...)`.
+    /// Reason, worded to follow the path: `is outside the folders of this session (...)`.
     pub reason: String,
 }
 

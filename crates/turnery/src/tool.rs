@@ -20,7 +20,8 @@ use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
 use turnery_tools::{HiddenFiles, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
 
-/// Longest tool arguments; longer ones are refused. Unit: bytes.
+/// Maximum length of arguments read from stdin; the rest is not read, which usually leaves invalid JSON.
+/// Unit: bytes.
 const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
 
 /// Runs `turnery tool`.

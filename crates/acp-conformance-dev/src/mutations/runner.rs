@@ -67,7 +67,8 @@ const PROCESS_RULES: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT
 /// Number of faults tried in parallel.
 const PARALLEL_FAULTS: usize = 16;
 
-/// Plays all faults and compares the results with the table. Calls `on_row` with the final row of each fault.
+/// Plays the suite with each selected fault and compares the failed rules with `expected`. Calls `on_row`
+/// with the final row of each fault.
 ///
 /// # Errors
 /// If the agent or the proxy cannot be started, or recordings cannot be written.
@@ -319,8 +320,8 @@ fn failed_rules(outcome: &CaseOutcome) -> FailedRules {
     let failed = outcome
         .findings()
         .map(|(rule, finding)| (rule.to_owned(), why(&finding.to_string())));
-    let fault = outcome.error.iter();
-    let fault = fault.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
+    let error = outcome.error.iter();
+    let fault = error.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
     failed.chain(fault).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Stores the results of the suite for one agent, rule by rule.
+//! Builds the results of the suite for one agent, rule by rule, and counts them by level.
 
 use super::path_redactor::PathRedactor;
 use acp_conformance::{

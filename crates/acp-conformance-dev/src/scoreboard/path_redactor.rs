@@ -16,13 +16,13 @@ impl PathRedactor {
     ///
     /// # Errors
     /// If a folder's name is too long for a pattern.
-    pub fn new(scratch: &Path) -> Result<Self, regex::Error> {
+    pub fn new(install_root: &Path) -> Result<Self, regex::Error> {
         let written = |path: &Path| regex::escape(&path.display().to_string());
         let cases = std::env::temp_dir().join(scratch::FOLDER_PREFIX);
         let cases = format!(r"{}\w+(/\w+)?", written(&cases));
         Ok(Self {
             replacements: [
-                (Regex::new(&written(scratch))?, "$SCRATCH"),
+                (Regex::new(&written(install_root))?, "$SCRATCH"),
                 (Regex::new(&cases)?, "$TOP"),
             ],
         })

@@ -76,7 +76,8 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn check_request_count(&self, range: CountRange) -> Result<(), StepError> {
-        let count = self.require_fake_model()?.count_conversation() - self.model_requests_before;
+        let count =
+            self.require_fake_model()?.count_conversation_exchanges() - self.model_requests_before;
         if range.contains(count) {
             return Ok(());
         }

@@ -104,7 +104,7 @@ impl CaseRun<'_> {
         self.model_requests_before = self
             .fake_model
             .as_ref()
-            .map_or(0, FakeModel::count_conversation);
+            .map_or(0, FakeModel::count_conversation_exchanges);
         Ok(())
     }
 
@@ -222,6 +222,7 @@ impl CaseRun<'_> {
         self.wait_or_kill().await.map(drop)
     }
 
+    /// Stops reading stdout at once, or stderr of agents that are started later.
     pub(super) fn stop_reading(&mut self, pipe: OutputPipe) -> Result<(), StepError> {
         match pipe {
             OutputPipe::Stdout => self.running_process()?.set_reading(false),
@@ -266,11 +267,11 @@ impl CaseRun<'_> {
 
     async fn check_no_orphans_except(&mut self, known: Vec<Pid>) -> Result<(), StepError> {
         self.client.stop_all();
-        self.retry_check(|stage| {
-            let mut left = marked_processes(&stage.process_mark);
+        self.retry_check(|run| {
+            let mut left = marked_processes(&run.process_mark);
             left.retain(|pid| !known.contains(pid));
             left.retain(|pid| {
-                Some(*pid) != stage.process.as_ref().and_then(AgentProcess::running_pid)
+                Some(*pid) != run.process.as_ref().and_then(AgentProcess::running_pid)
             });
             if left.is_empty() {
                 return Ok(());

@@ -237,7 +237,7 @@ impl<'t> LoopRun<'t> {
             RunEvent::Cancelled => self.feed(Input::Cancel),
             RunEvent::GraceOver => self.feed(Input::GraceOver),
             RunEvent::TimeUp => self.feed(Input::TimeUp),
-            RunEvent::JournalDue => self.journal.write_soon(recorded_events(&self.recorder)),
+            RunEvent::JournalDue => self.journal.write_due(recorded_events(&self.recorder)),
             RunEvent::Command(_) => {}
             RunEvent::LaneLost => self.feed(Input::LaneLost),
             RunEvent::Committed(committed) => self.handle_commit_result(committed),

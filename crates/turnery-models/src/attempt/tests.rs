@@ -126,7 +126,7 @@ async fn read_with(
     let reading = async {
         let mut sent_bytes = false;
         let mut silence = SilenceTimer::new(SilenceLimits::new(&limits(), false), Some(&out));
-        let attempt = Attempt {
+        let attempt = ResponseReceiver {
             endpoint: &at,
             reader: dialect.reader(&info, CallIds::default()),
             limits: bounds,

@@ -91,7 +91,7 @@ fn commit_rows(
     work: &Connection,
     commit: &Commit,
     rows: &[LoopRow],
-    clean: bool,
+    is_journal_empty: bool,
 ) -> Result<Result<CommitOutcome, StoreError>, JobError> {
     let Commit { lane, records, .. } = commit;
     let checks = records
@@ -125,7 +125,7 @@ fn commit_rows(
         return Err(StoreError::CommitMismatch(loop_id).into());
     }
     // The loops' journals are settled, whatever the outcome (C-12).
-    if !clean {
+    if !is_journal_empty {
         for record in records {
             journal::drop_rows(work, &lane.session_id, &record.loop_id)?;
         }

@@ -304,7 +304,7 @@ fn run_jobs(
                 let ready = db
                     .set_lock_timeout(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.wal.prepare(options.flush, &db.sql));
+                    .and_then(|()| db.wal.recover_from_failed_flush(options.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
                     Err(error) => work(Err(error.into_store_error(path))),

@@ -60,10 +60,14 @@ impl WriteAheadLog {
     /// Recovers from a failed flush before a job that needs one; otherwise does nothing. A later flush may
     /// succeed although the system has dropped the written data, so the log is first checkpointed into the
     /// database, which flushes it there.
-    pub(super) fn prepare(&self, flush: Flush, sql: &Connection) -> Result<(), JobError> {
+    pub(super) fn recover_from_failed_flush(
+        &self,
+        flush: Flush,
+        sql: &Connection,
+    ) -> Result<(), JobError> {
         match flush {
             Flush::Now if self.has_failed.load(Ordering::Acquire) => {
-                self.copy_back(sql)?;
+                self.checkpoint_and_truncate(sql)?;
                 tracing::info!("{} is kept again", self.database.display());
                 self.has_failed.store(false, Ordering::Release);
                 Ok(())
@@ -72,7 +76,7 @@ impl WriteAheadLog {
         }
     }
 
-    fn copy_back(&self, sql: &Connection) -> Result<(), JobError> {
+    fn checkpoint_and_truncate(&self, sql: &Connection) -> Result<(), JobError> {
         #[cfg(test)]
         if self.disk_fails.load(Ordering::Relaxed) {
             return Err(JobError::Disk(no_space()));

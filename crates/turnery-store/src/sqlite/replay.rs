@@ -9,7 +9,7 @@ use super::{
     long_texts::expand_references,
     loops, notes, sessions,
     stored_loop::{self, LOG_COLUMN, SELECT_LOOP},
-    survey::{ChainLink, Survey},
+    survey::{RowCorrection, Survey},
 };
 use crate::{
     Damage, DamagedPart, ReplayPage, StoreError,
@@ -32,7 +32,7 @@ struct SqliteReplay {
 }
 
 /// Loop to replay: its key, and corrections of its row.
-type ReplayLoop = (i64, Option<ChainLink>);
+type ReplayLoop = (i64, Option<RowCorrection>);
 
 /// Loop whose events are being read.
 struct OpenLoop {

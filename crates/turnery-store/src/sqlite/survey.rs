@@ -93,7 +93,7 @@ pub(super) enum DamagedColumn {
 /// Values from a survey that replace those of a row in a replay. Equal to the stored ones if the row is
 /// intact.
 #[derive(Clone, Debug)]
-pub(super) struct ChainLink {
+pub(super) struct RowCorrection {
     pub(super) parent: Option<LoopId>,
     pub(super) kind: ContinuationKind,
     pub(super) on_chain: bool,
@@ -166,7 +166,7 @@ impl Survey {
     }
 
     /// Returns the loops to replay: those of the history without loops that were rerun.
-    pub(super) fn replay_loops(&self) -> Vec<(i64, ChainLink)> {
+    pub(super) fn replay_loops(&self) -> Vec<(i64, RowCorrection)> {
         let records: Vec<Arc<LoopRecord>> = self
             .rows
             .iter()
@@ -178,7 +178,7 @@ impl Survey {
             let row = self.rows.iter().find(|row| row.loop_id == record.loop_id)?;
             Some((
                 row.key,
-                ChainLink {
+                RowCorrection {
                     parent: record.parent_loop_id.clone(),
                     kind: record.continuation_kind,
                     on_chain: record.on_chain,

@@ -336,7 +336,7 @@ pub(super) const GUARDED_FILES: &[&str] = &[
     "zuul.yml",
 ];
 
-/// Names of files that make a folder a git repository.
+/// Names of files in a git repository's folder that are guarded at any depth.
 pub(super) const GIT_FOLDER_FILES: &[&str] = &["commondir", "config.worktree", "head"];
 
 /// Suffixes of guarded file names.

@@ -9,9 +9,10 @@ use super::{
         GIT_FOLDER_FILES, GUARDED_FILE_ENDINGS, GUARDED_FILES, GUARDED_FOLDERS, GUARDED_PATHS,
         GUARDED_PREFIXES, fold_extension,
     },
+    linked_dotfiles,
     path_checks::entry_exists,
     program_name::ProgramName,
-    user_settings, version_files,
+    version_files,
 };
 use crate::workspace::names_through_links;
 use globset::GlobBuilder;
@@ -26,7 +27,7 @@ const WORKTREE_AGENTS: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".
 
 /// Returns true if changing the file needs approval in every mode but `auto`. `path` has its links resolved.
 pub(super) fn is_guarded(path: &Path) -> bool {
-    let mut parts = lowercase_parts(path);
+    let mut parts = folded_parts_in_work_tree(path);
     if let Some(name) = parts.last_mut() {
         *name = fold_extension(name);
     }
@@ -39,11 +40,12 @@ pub(super) fn is_guarded(path: &Path) -> bool {
     is_in_guarded_folder(&parts)
         || parts.last().is_some_and(is_file)
         || version_files::is_mise_config(&parts)
-        || is_of_git(path)
+        || is_repository_file(path)
 }
 
-/// Folders in which git keeps files of its own. Others may be work trees, or hold files that its configuration includes.
-const OF_GIT: &[&str] = &[
+/// Subfolders of a git folder that hold only git's own files. Its other subfolders may be work trees, or hold
+/// files that git's configuration includes.
+const GIT_SUBFOLDERS: &[&str] = &[
     "branches",
     "common",
     "hooks",
@@ -65,12 +67,12 @@ const OF_GIT: &[&str] = &[
 
 /// Returns true if the file belongs to a repository whose folder is not called `.git`: a bare one, or one that a `.git`
 /// file names. A line could change its configuration and then run git.
-fn is_of_git(path: &Path) -> bool {
+fn is_repository_file(path: &Path) -> bool {
     // What linked work trees share needs no `HEAD`. A change that completes a repository counts as one in it.
     let is_git_folder = |folder: &&Path| {
         let marks = ["HEAD", "commondir", "objects", "refs"];
         let inner = path.strip_prefix(folder).unwrap_or(path);
-        let written = lowercase_parts(inner)
+        let written = folded_parts_in_work_tree(inner)
             .into_iter()
             .next()
             .unwrap_or_default();
@@ -82,10 +84,10 @@ fn is_of_git(path: &Path) -> bool {
         .filter(is_git_folder)
         .any(|folder| {
             let inner = path.strip_prefix(folder).unwrap_or(path);
-            let mut inner = lowercase_parts(inner).into_iter();
+            let mut inner = folded_parts_in_work_tree(inner).into_iter();
             match (inner.next(), inner.next()) {
                 (Some(first), Some(_)) => {
-                    OF_GIT.contains(&first.as_str())
+                    GIT_SUBFOLDERS.contains(&first.as_str())
                         || is_repository(folder) && !is_in_work_tree(path, folder)
                 }
                 _ => true,
@@ -106,7 +108,8 @@ fn is_in_work_tree(path: &Path, folder: &Path) -> bool {
     inner.any(|it| entry_exists(it, ".git"))
 }
 
-/// Returns every guarded file and folder name, as paths relative to the folder that holds it.
+/// Returns the guarded names that are literal, as paths relative to the folder that holds them: not the
+/// prefixes, suffixes and patterns, and not git's own files.
 pub(super) fn guarded_names() -> impl Iterator<Item = PathBuf> {
     let names = GUARDED_FILES
         .iter()
@@ -117,7 +120,7 @@ pub(super) fn guarded_names() -> impl Iterator<Item = PathBuf> {
     names.chain(paths)
 }
 
-/// Returns true if a file or folder of this folded name begins as a shell's start files do.
+/// Returns true if the name, whose case is folded, begins with one of the [`GUARDED_PREFIXES`].
 pub(super) fn has_guarded_prefix(name: &str) -> bool {
     GUARDED_PREFIXES.iter().any(|it| name.starts_with(it))
 }
@@ -138,7 +141,10 @@ fn is_in_guarded_folder(parts: &[String]) -> bool {
 pub(super) fn is_own_path(path: &Path, own: &[PathBuf]) -> bool {
     let folded = fold_path(path);
     let is_below = |own: &PathBuf| folded.starts_with(fold_path(own));
-    lowercase_parts(path).iter().any(|part| part == ".turnery") || own.iter().any(is_below)
+    folded_parts_in_work_tree(path)
+        .iter()
+        .any(|part| part == ".turnery")
+        || own.iter().any(is_below)
 }
 
 /// Returns true if moving, replacing or removing the folder would affect one of turnery's own files.
@@ -187,7 +193,7 @@ pub(super) fn may_match_own_path(line: &str, bases: &[PathBuf], own: &[PathBuf])
                 false if is_pattern(word) => parts.collect(),
                 false => return false,
             };
-            parts.iter().any(|part| may_be_turnery(part))
+            parts.iter().any(|part| may_match_turnery_folder(part))
                 || own
                     .iter()
                     .any(|own| bases.iter().any(|base| path_matches(&parts, base, own)))
@@ -221,7 +227,7 @@ fn mask_substitutions(line: &str) -> String {
     text
 }
 
-fn may_be_turnery(part: &str) -> bool {
+fn may_match_turnery_folder(part: &str) -> bool {
     // A pattern matches hidden files only if it starts with a dot; a lone variable would match everything.
     !part.starts_with(['*', '?', '['])
         && variables_to_stars(part) != "*"
@@ -344,7 +350,7 @@ fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
         .flat_map(|path| names_through_links(path))
         .collect();
     for path in &paths {
-        user_settings::collect_link_targets(path.clone(), &mut all);
+        linked_dotfiles::collect_link_targets(path.clone(), &mut all);
     }
     all.extend(paths);
     all.sort();
@@ -355,16 +361,16 @@ fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 /// Returns the folded components of the path, starting at the innermost agent work tree. Below a guarded
 /// folder nothing counts as an agent work tree: a submodule may be called `.claude/worktrees/x`, and git
 /// keeps its hooks under that name in `.git/modules`. Nor does a folder with a guarded name.
-fn lowercase_parts(path: &Path) -> Vec<String> {
+fn folded_parts_in_work_tree(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> = path
         .components()
         .map(|part| fold_case(&part.as_os_str().to_string_lossy()))
         .collect();
-    let is_kept = |two: &[String]| match two {
+    let is_worktrees_folder = |two: &[String]| match two {
         [agent, folder] => WORKTREE_AGENTS.contains(&agent.as_str()) && folder == "worktrees",
         _ => false,
     };
-    while let Some(at) = parts.windows(2).position(is_kept) {
+    while let Some(at) = parts.windows(2).position(is_worktrees_folder) {
         let is_plain = parts
             .get(..at)
             .is_some_and(|above| !is_in_guarded_folder(above));

@@ -11,9 +11,9 @@ const IGNORE_FILE_NAMES: &[&str] = &[".gitignore", ".ignore", ".rgignore"];
 /// Maximum number of entries visited, of which `.git` may have many.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Returns true if a search of the folders may read an ignore file that lies elsewhere: in them, below or
-/// above. A search also enters
-/// `.git` if an option or an ignore file says so. Also true if that is uncertain.
+/// Returns true if an ignore file or a `.git` in, below or above the folders is a link or otherwise leads to
+/// ignore files elsewhere. A search also enters `.git` if an option or an ignore file says so. Also true if
+/// that is uncertain.
 pub(super) fn may_read_foreign_ignore_files(folders: &[PathBuf]) -> bool {
     let mut left = MAX_ENTRIES;
     let mut lies_below = |folder: &PathBuf| {

@@ -14,7 +14,8 @@ use super::{
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of commands that are followed from one command to those that it starts.
+/// Maximum number of inner commands, at all levels, in which further commands are looked for; with more, the
+/// result is uncertain.
 const MAX_STARTED: usize = 16;
 
 /// Placeholder for a file name passed to a command.
@@ -25,7 +26,8 @@ pub(crate) const PLACEHOLDER_NAME: &str = "./name";
 pub(crate) struct InnerCommands {
     /// Outermost first, without the names that are passed to them.
     pub(crate) commands: Vec<SimpleCommand>,
-    /// For each command, whether names are appended to it.
+    /// True if the list may be incomplete, or if a command in it may change the working directory or a
+    /// variable.
     appends_names: Vec<bool>,
     /// True if the words of some started command are not certain.
     pub(crate) is_uncertain: bool,
@@ -129,8 +131,8 @@ impl InnerCommands {
     }
 }
 
-/// Returns true if a program that passes the word to a shell runs more than a program of this name. `time` is followed
-/// by any shell syntax.
+/// Returns true if a shell would read the word as more than the name of a program. Some programs pass their
+/// words to a shell, and `time` may be followed by any shell syntax.
 fn is_shell_text(name: &str) -> bool {
     matches!(name, "!" | "[[")
         || name.contains(|c: char| c.is_whitespace() || "|&;<>(){}$`\"'\\*?".contains(c))
@@ -188,14 +190,14 @@ pub(crate) fn xargs_read_access(
     if source.search_paths.is_empty() || source.command.name == "git" {
         folders.extend_from_slice(bases);
     }
-    let is_taken_apart = || {
+    let may_be_split = || {
         source
             .search_paths
             .iter()
             .any(|place| !is_unsplit_name(place))
             || may_split_names(&folders)
     };
-    if !by_nul && is_taken_apart() {
+    if !by_nul && may_be_split() {
         return None;
     }
     let args = args.iter().map(|arg| ShellWord::Literal((*arg).to_owned()));
@@ -278,7 +280,7 @@ fn find_name_source(input: &[SimpleCommand], by_nul: bool) -> Option<NameSource<
                 .iter()
                 .find(|program| words.starts_with(program.words))?;
             let args = words.get(program.words.len()..)?;
-            let given = read_only_arguments::arguments(program, args, true)?;
+            let given = read_only_arguments::parse_arguments(program, args, true)?;
             let has = |letters: &[char], long: &[&str]| {
                 given.short.contains(letters) || given.long.iter().any(|it| long.contains(it))
             };

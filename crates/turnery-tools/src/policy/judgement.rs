@@ -9,11 +9,11 @@ use super::{
     command_starters::{git_subcommand, hides_command},
     git, guarded_paths,
     hidden_files::denial_message,
+    linked_dotfiles::LinkedDotfiles,
     read_only,
     rule::{EDIT_GROUP, READ_GROUP, RulePattern, SHELL_GROUP},
     rule_suggestion,
     shell_word::MatchCertainty,
-    user_settings::UserSettings,
 };
 use crate::{access::Access, workspace::Workspace};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub struct Policy {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
     own_paths: GuardedPaths,
-    user_settings: Option<UserSettings>,
+    linked_dotfiles: Option<LinkedDotfiles>,
     is_confined: bool,
 }
 
@@ -54,7 +54,7 @@ impl Policy {
             allow,
             deny,
             own_paths: GuardedPaths::default(),
-            user_settings: UserSettings::from_env(),
+            linked_dotfiles: LinkedDotfiles::from_env(),
             is_confined: false,
         }
     }
@@ -76,11 +76,11 @@ impl Policy {
         Self { own_paths, ..self }
     }
 
-    /// Sets the user's home folder, whose settings are guarded wherever they are kept.
+    /// Sets the user's home folder; files to which links among its dotfiles lead are guarded.
     #[cfg(test)]
     pub(super) fn with_home(self, home: PathBuf) -> Self {
         Self {
-            user_settings: Some(UserSettings::new(home)),
+            linked_dotfiles: Some(LinkedDotfiles::new(home)),
             ..self
         }
     }
@@ -211,7 +211,7 @@ impl Policy {
             Mode::Ask if !self.is_edit_allowed(tool, paths, workspace) => Judgement::Ask {
                 always: EDIT_GROUP.parse().ok(),
             },
-            Mode::Ask | Mode::Edit if self.are_of_user_settings(paths) => {
+            Mode::Ask | Mode::Edit if self.includes_linked_dotfile(paths) => {
                 Judgement::Ask { always: None }
             }
             Mode::Ask | Mode::Edit => Judgement::Allow,
@@ -305,8 +305,9 @@ impl Policy {
             .iter()
             .zip(&found.reads)
             .any(|(command, reads)| {
-                let leaves = || git::classify_change(command) == git::GitChange::WorkTree;
-                reads.is_none() && git::is_git(command) && leaves()
+                let changes_work_tree =
+                    || git::classify_change(command) == git::GitChange::WorkTree;
+                reads.is_none() && git::is_git(command) && changes_work_tree()
             });
         if line.is_uncertain || found.leads_outside || changes_files && !line.input_files.is_empty()
         {
@@ -357,8 +358,8 @@ impl Policy {
         Judgement::Ask { always }
     }
 
-    /// Judges a command that is to run outside the sandbox: every mode that runs commands asks the user, and
-    /// no rule answers for them.
+    /// Judges a command that is to run outside the sandbox: the user is asked unless a deny rule or plan
+    /// mode denies it, whatever the mode and the allow rules.
     fn judge_run_outside(
         &self,
         tool: &str,
@@ -487,10 +488,10 @@ impl Policy {
         })
     }
 
-    /// Returns true if the user's own settings lead to one of the files.
-    fn are_of_user_settings(&self, paths: &[PathBuf]) -> bool {
-        let settings = self.user_settings.as_ref();
-        settings.is_some_and(|settings| paths.iter().any(|path| settings.lead_to(path)))
+    /// Returns true if a link among the user's dotfiles leads to one of the files.
+    fn includes_linked_dotfile(&self, paths: &[PathBuf]) -> bool {
+        let settings = self.linked_dotfiles.as_ref();
+        settings.is_some_and(|settings| paths.iter().any(|path| settings.contains(path)))
     }
 
     fn includes_own_path(&self, paths: &[PathBuf]) -> bool {
@@ -526,7 +527,7 @@ const PROGRAMS_WITHOUT_SETTINGS: &[&str] = &[
     "wc",
 ];
 
-/// Returns true for programs whose settings name other programs, and for those that a version manager selects.
+/// Returns true unless the program is one of the [`PROGRAMS_WITHOUT_SETTINGS`].
 fn reads_settings(command: &SimpleCommand) -> bool {
     !PROGRAMS_WITHOUT_SETTINGS.contains(&command.name.as_str())
 }
@@ -566,8 +567,8 @@ pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
     policy.judge_run(SHELL_GROUP, command, cwd, workspace) == Judgement::Allow
 }
 
-/// Analyses a command line with the confined policy. Lines allowed by a rule or by the user run less
-/// confined, so they are never analysed this way.
+/// Analyses a command line as it runs in the read-only sandbox; `None` unless it certainly only reads,
+/// because other lines run less confined.
 fn analyse_confined_line(
     command: &str,
     cwd: &Path,

@@ -40,7 +40,7 @@ pub(super) struct KnownCommand {
 #[derive(Clone, Copy)]
 enum KnownValue {
     Number,
-    /// Letters, digits, `_`, and not at the start `-` and `,`.
+    /// Comma-separated names of letters, digits, `_` and, except at the start, `-`.
     Names,
     /// Lint of rustc or clippy.
     Lint,

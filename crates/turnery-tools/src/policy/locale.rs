@@ -15,8 +15,8 @@ pub(super) fn is_encoding_safe() -> bool {
     *IS_SAFE
 }
 
-/// Returns true if every one of these locales has such an encoding; all count, because a line may clear the
-/// first variable.
+/// Returns true if bash reads lines as UTF-8 or byte by byte in every one of these locales; all count,
+/// because a line may clear the first variable.
 fn are_encodings_safe(variables: &[String]) -> bool {
     let is_utf8 = |encoding: &str| matches!(encoding.to_lowercase().as_str(), "utf-8" | "utf8");
     variables.iter().all(|locale| {

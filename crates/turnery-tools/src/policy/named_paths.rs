@@ -4,7 +4,7 @@ use super::command_line::SimpleCommand;
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// Maximum number of separators in a name that is followed by another one; a name at the end of a word may
+/// Maximum number of separators inside a name that ends at a separator; a name that ends with the word may
 /// contain any number.
 const MAX_NAME_SEPARATORS: usize = 3;
 

@@ -94,9 +94,9 @@ mod tests {
         assert_eq!(policy.mode, Mode::Ask);
         assert_eq!(policy.allow_rules(), [rule("shell(cargo test:*)")]);
         assert_eq!(policy.deny_rules(), [rule("read(**/.env)")]);
-        let told: Vec<String> = ignored.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = ignored.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "the project's mode auto is ignored, since it is freer than ask: set it in your own configuration",
                 "the project's rule shell is ignored, since a project may only deny: allow it in your own configuration",

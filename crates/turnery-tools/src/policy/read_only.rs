@@ -6,7 +6,7 @@ use super::{
     command_line::SimpleCommand,
     conditional_expressions, git, ignore_files, inner_commands,
     path_checks::{entry_exists, is_inside_roots},
-    read_only_arguments::arguments,
+    read_only_arguments::parse_arguments,
     read_only_programs::{
         FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, ProgramOperands, READ_ONLY_PROGRAMS,
     },
@@ -145,7 +145,7 @@ pub(crate) fn read_access(
         ProgramOperands::Condition => conditional_expressions::condition_paths(command)?,
         ProgramOperands::FindTests => find_searched_folders(args, is_confined)?,
         ProgramOperands::PatternThenPaths => {
-            let given = arguments(program, args, is_confined)?;
+            let given = parse_arguments(program, args, is_confined)?;
             given.searched_paths()?.to_vec()
         }
         ProgramOperands::Xargs => return None,
@@ -162,7 +162,7 @@ pub(crate) fn read_access(
         | ProgramOperands::Archive
         | ProgramOperands::Number
         | ProgramOperands::PathsWithoutArgFiles
-        | ProgramOperands::SedPrintLines => arguments(program, args, is_confined)?.operands,
+        | ProgramOperands::SedPrintLines => parse_arguments(program, args, is_confined)?.operands,
     };
     let paths: &[&str] = match program.operands {
         ProgramOperands::None if operands.is_empty() => &[],
@@ -239,7 +239,7 @@ pub(crate) fn read_access(
         program.words,
         ["cargo" | "npm", _, ..] | ["git", "check-ignore", ..]
     );
-    let widely = match program.operands {
+    let reads_unnamed_files = match program.operands {
         _ if quotes || matches!(program.words, ["git", "config", ..]) => true,
         ProgramOperands::PatternThenPaths | ProgramOperands::Revisions => true,
         ProgramOperands::Paths => command.name == "diff",
@@ -283,7 +283,7 @@ pub(crate) fn read_access(
     }
     Some(ReadAccess {
         paths,
-        reads_unnamed_files: widely,
+        reads_unnamed_files,
         may_quote_settings: quotes,
     })
 }
@@ -320,8 +320,9 @@ fn command_words(command: &SimpleCommand) -> Option<Vec<&str>> {
     std::iter::once(Some(&*command.name)).chain(args).collect()
 }
 
-/// Strips the options before the subcommand of git and returns the folders that the command works in; `None`
-/// if an option is not known to run nothing.
+/// Strips harmless options such as `-C FOLDER` before the subcommand of git, up to the first other word, and
+/// returns the remaining command and the folders in which it works. `None` if there is none to strip, or a
+/// folder is outside the roots.
 fn strip_git_options(
     command: &SimpleCommand,
     bases: &[PathBuf],

@@ -33,7 +33,7 @@ impl<'a> ParsedArguments<'a> {
 }
 
 /// Parses arguments; `None` if an option is not in the table.
-pub(crate) fn arguments<'a>(
+pub(crate) fn parse_arguments<'a>(
     program: &ReadOnlyProgram,
     args: &[&'a str],
     is_confined: bool,

@@ -212,7 +212,7 @@ impl Rule {
         match match_args(words, *more, args) {
             MatchCertainty::No if may_follow_options(words, args) => MatchCertainty::Maybe,
             MatchCertainty::Yes if !is_same_file => MatchCertainty::Maybe,
-            match_args => match_args,
+            certainty => certainty,
         }
     }
 

@@ -7,7 +7,8 @@ use super::{Rule, command_line::SimpleCommand, known_commands, rule::SHELL_GROUP
 use crate::Workspace;
 use std::path::PathBuf;
 
-/// Returns a rule that allows this command and similar ones; `None` if its words are not certain.
+/// Returns the rule that "always allow" offers for this command: with `:+` for a known command, otherwise for
+/// exactly these words; `None` if the words are not certain or no rule can allow them.
 pub(crate) fn suggest_rule(
     command: &SimpleCommand,
     bases: &[PathBuf],

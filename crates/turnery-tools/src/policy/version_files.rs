@@ -61,10 +61,10 @@ pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
         })
         .collect();
     let mut folders = folders.iter();
-    folders.any(|folder| has_folder_of_project(folder, &home, workspace))
+    folders.any(|folder| holds_project_version(folder, &home, workspace))
 }
 
-fn has_folder_of_project(versions: &Path, home: &Path, workspace: &Workspace) -> bool {
+fn holds_project_version(versions: &Path, home: &Path, workspace: &Workspace) -> bool {
     let exists = !versions.is_absolute() || versions.exists();
     // In a session in the home folder, the usual folders are the user's.
     let is_users = || versions.starts_with(home) && workspace.may_be_in_project(home);
@@ -149,15 +149,15 @@ mod tests {
         let workspace = Workspace::local(root.clone()).unwrap();
         symlink("stable", versions.join("default")).unwrap();
         let home = folder.join("home");
-        assert!(!has_folder_of_project(&versions, &home, &workspace));
-        assert!(!has_folder_of_project(
+        assert!(!holds_project_version(&versions, &home, &workspace));
+        assert!(!holds_project_version(
             &root.join("build"),
             &root,
             &workspace
         ));
         for inside in [root.join("build"), "relative".into()] {
             assert!(
-                has_folder_of_project(&inside, &home, &workspace),
+                holds_project_version(&inside, &home, &workspace),
                 "{inside:?}"
             );
         }

@@ -58,7 +58,7 @@ impl<'a> ExpansionScope<'a> {
 
     /// Enters a loop. Fails if an earlier loop of the line already set the name.
     pub(crate) fn enter_loop(&mut self, name: &str) -> Result<(), AmbiguousWordError> {
-        if self.loop_names.iter().any(|loop_names| loop_names == name) {
+        if self.loop_names.iter().any(|known| known == name) {
             return Err(AmbiguousWordError);
         }
         self.loop_names.push(name.to_owned());
@@ -77,7 +77,7 @@ impl<'a> ExpansionScope<'a> {
         self.loops.pop();
     }
 
-    /// Returns true if a line may expand to this many commands.
+    /// Returns true if a line that has expanded to this many commands may have another.
     pub(crate) fn has_command_budget(commands: usize) -> bool {
         commands < MAX_COMMANDS
     }
@@ -99,7 +99,7 @@ impl<'a> ExpansionScope<'a> {
         // Within brackets, quoting or escaping changes the meaning of these characters.
         let may_close_set =
             |text: &str| has_set && text.contains(['[', ']', '!', '^', '-', ':', '.', '=']);
-        let (mut whole, mut named, mut shown) = (String::new(), false, None);
+        let (mut whole, mut named, mut unknown_kind) = (String::new(), false, None);
         for part in parts {
             match part {
                 WordPart::Text { text, .. }
@@ -112,15 +112,19 @@ impl<'a> ExpansionScope<'a> {
                     named |= is_file_name;
                 }
                 WordPart::Pattern(text) => whole.push_str(&text),
-                WordPart::ExitCode if shown.is_none() => shown = Some(ShellWord::ExitCode),
+                WordPart::ExitCode if unknown_kind.is_none() => {
+                    unknown_kind = Some(ShellWord::ExitCode)
+                }
                 WordPart::ExitCode | WordPart::PublicText
-                    if shown == Some(ShellWord::PublicWords) => {}
-                WordPart::ExitCode | WordPart::PublicText => shown = Some(ShellWord::PublicText),
-                WordPart::PublicWords => shown = Some(ShellWord::PublicWords),
+                    if unknown_kind == Some(ShellWord::PublicWords) => {}
+                WordPart::ExitCode | WordPart::PublicText => {
+                    unknown_kind = Some(ShellWord::PublicText)
+                }
+                WordPart::PublicWords => unknown_kind = Some(ShellWord::PublicWords),
                 WordPart::Dynamic => return Ok(vec![ShellWord::Dynamic]),
             }
         }
-        match (is_pattern, shown, named) {
+        match (is_pattern, unknown_kind, named) {
             (true, None, _) => self.expand_files(&whole, bases),
             (true, Some(_), _) => Ok(vec![ShellWord::Dynamic]),
             (false, Some(ShellWord::ExitCode), _) if !whole.is_empty() => {

@@ -20,14 +20,15 @@ use std::{
 /// First version of landlock that confines signals.
 const LANDLOCK_WITH_SIGNALS: u32 = 6;
 
-/// Handle of the thread, which ends when the handle is dropped.
+/// Handle of a thread that can kill a confined program and all its descendants at once. The thread ends when
+/// the handle is dropped, or at once if the kernel cannot confine signals.
 #[derive(Debug)]
-pub(super) struct ConfinedThread {
+pub(super) struct KillThread {
     /// Each request is answered once everything in the confinement was killed.
     kill_requests: SyncSender<SyncSender<()>>,
 }
 
-impl ConfinedThread {
+impl KillThread {
     /// Starts `command` in `confinement`.
     ///
     /// # Errors
@@ -35,7 +36,7 @@ impl ConfinedThread {
     /// Fails if the command cannot be started or the confinement cannot be applied; then nothing was started.
     pub(super) fn start(confinement: Confinement, command: Command) -> io::Result<(Child, Self)> {
         let (answer, started) = sync_channel(1);
-        let (kill_requests, orders) = sync_channel(1);
+        let (kill_requests, requests) = sync_channel(1);
         let parent = getppid().filter(|parent| test_kill_process(*parent).is_ok());
         thread::Builder::new().spawn(move || {
             let reaches_only_own_descendants = can_confine_signals()
@@ -48,7 +49,7 @@ impl ConfinedThread {
             let is_child_there = child.is_ok();
             let _ = answer.send(child);
             if is_child_there && reaches_only_own_descendants {
-                serve_kill_requests(&orders);
+                serve_kill_requests(&requests);
             }
         })?;
         let lost = |_| Err(io::Error::other("the sandbox could not be set up"));
@@ -56,7 +57,8 @@ impl ConfinedThread {
         Ok((child, Self { kill_requests }))
     }
 
-    /// Kills all processes of the confinement except this one, where the kernel confines signals.
+    /// Kills the confined program and all its descendants, and waits until that is done. Does nothing if the
+    /// kernel cannot confine signals.
     pub(super) fn kill_all(&self) {
         let (done, answer) = sync_channel(1);
         if self.kill_requests.send(done).is_ok() {
@@ -80,8 +82,8 @@ fn reaches_only_own_descendants(parent: Option<Pid>) -> bool {
     parent.is_some_and(|parent| test_kill_process(parent) == Err(Errno::PERM))
 }
 
-fn serve_kill_requests(orders: &Receiver<SyncSender<()>>) {
-    for done in orders {
+fn serve_kill_requests(requests: &Receiver<SyncSender<()>>) {
+    for done in requests {
         // `kill(-1)` reaches everything that this thread may signal except its own process. Fails if there is
         // nothing.
         let _ = kill_process_group(Pid::INIT, Signal::KILL);
@@ -121,13 +123,12 @@ mod tests {
             .current_dir(folder.path())
             .stdin(wait)
             .stdout(writer);
-        let (mut child, confined) =
-            ConfinedThread::start(confinement_of(&folder), command).unwrap();
+        let (mut child, confined) = KillThread::start(confinement_of(&folder), command).unwrap();
         // Both threads have finished starting the program.
         drop(go);
-        let mut said = String::new();
-        reader.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "done\n");
+        let mut output = String::new();
+        reader.read_to_string(&mut output).unwrap();
+        assert_eq!(output, "done\n");
         child.wait().unwrap();
         drop(confined);
     }
@@ -146,8 +147,7 @@ mod tests {
             .args(["-c", line])
             .current_dir(folder.path())
             .stdout(writer);
-        let (mut child, confined) =
-            ConfinedThread::start(confinement_of(&folder), command).unwrap();
+        let (mut child, confined) = KillThread::start(confinement_of(&folder), command).unwrap();
         let mut said = [0; 3];
         reader.read_exact(&mut said).unwrap();
         confined.kill_all();

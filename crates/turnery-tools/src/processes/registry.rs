@@ -19,7 +19,7 @@ pub(super) struct ProcessRegistry {
     running: HashMap<u64, KillTarget>,
 }
 
-/// Target of ending a tree.
+/// Process or process group through which a tree is killed.
 #[derive(Debug)]
 pub(super) enum KillTarget {
     /// A supervisor that was not reaped: its socket is closed and it is woken if it was stopped.
@@ -63,7 +63,7 @@ pub fn kill_all() {
 pub(super) struct TreeRegistration(u64);
 
 impl TreeRegistration {
-    /// Registers a tree. Ends the tree and fails if all trees were ended before.
+    /// Registers a tree. If [`kill_all`] was called before, kills the tree and fails.
     pub(super) fn new(target: KillTarget) -> io::Result<Self> {
         let mut registry = lock_registry();
         if registry.is_closed {
@@ -77,7 +77,7 @@ impl TreeRegistration {
     }
 }
 
-/// Fails if all trees were ended.
+/// Fails once [`kill_all`] was called: nothing may be started after that.
 pub(super) fn check_open() -> io::Result<()> {
     match lock_registry().is_closed {
         true => Err(closed_error()),

@@ -2,7 +2,7 @@
 //!
 //! The protocol, over a socket pair: the streams of the program go to the supervisor with one byte, then the
 //! program's environment (its length in 8 bytes, little-endian, and see [`encode_environment`]), then its
-//! confinement (likewise, as JSON; of length 0 if there is none), then orders of one byte each. The
+//! confinement (likewise, as JSON; of length 0 if there is none), then commands of one byte each. The
 //! supervisor responds with lines of text.
 
 use super::{
@@ -126,7 +126,7 @@ pub(super) struct SupervisedTree {
     /// Inherited by the program; `None` once processes with the tag were searched for, because the supervisor
     /// was lost.
     tag: Option<String>,
-    /// Result of that search.
+    /// Outcome of killing the processes with the tag after the supervisor was lost.
     stopped: StopReport,
     /// Holds the supervisor's process id; `None` once the supervisor was reaped.
     registration: Option<TreeRegistration>,
@@ -281,9 +281,9 @@ impl SupervisedTree {
         }
     }
 
-    fn send_command(&self, order: SupervisorCommand) {
-        // An error means that the supervisor has exited or that its socket is full of earlier orders.
-        let _ = send_now(&self.control, &[order as u8]);
+    fn send_command(&self, command: SupervisorCommand) {
+        // An error means that the supervisor has exited or that its socket is full of earlier commands.
+        let _ = send_now(&self.control, &[command as u8]);
         self.wake();
     }
 
@@ -362,7 +362,8 @@ fn supervisor_lost() -> io::Error {
     io::Error::other("its supervisor was killed")
 }
 
-/// Sends without blocking and without the runtime; the socket has room for these few bytes.
+/// Sends as many of the bytes as the socket has room for, without blocking and without the runtime. Returns
+/// their number.
 pub(super) fn send_now(socket: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
     #[cfg(target_os = "linux")]
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -382,10 +383,10 @@ fn send_streams(socket: &StdUnixStream, stdio: &ChildStdio) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     rights.push(SendAncillaryMessage::ScmRights(&streams));
-    let order = [SupervisorCommand::Start as u8];
+    let command = [SupervisorCommand::Start as u8];
     sendmsg(
         socket,
-        &[IoSlice::new(&order)],
+        &[IoSlice::new(&command)],
         &mut rights,
         SendFlags::empty(),
     )?;

@@ -1,4 +1,5 @@
-//! How supervisors are started, and how descendants without a supervisor are marked.
+//! Names that turnery and its supervisors share: the argument and the executable of a supervisor, and the
+//! variable that tags descendants.
 
 use std::{path::PathBuf, sync::OnceLock};
 

@@ -5,7 +5,7 @@
 //! process.
 
 use super::{
-    confined_thread::ConfinedThread,
+    confined_thread::KillThread,
     program::decode_environment,
     stop_report::RunningProcess,
     supervised_tree::{SupervisorCommand, SupervisorReport, send_now},
@@ -50,7 +50,8 @@ const KILL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Maximum number of remaining processes that are reported.
 const MAX_NAMED: usize = 20;
 
-/// Exit code of a supervisor that was started by hand.
+/// Exit code of a supervisor that failed before it could start the program, for example because it was
+/// started by hand.
 const USAGE_ERROR: i32 = 2;
 
 /// Supervises `command` until it ends: a folder, the program that runs in it, and the program's arguments.
@@ -109,7 +110,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             .process_group(0);
         // `start` holds the program's streams, which must close when the program closes them.
         let started = match confinement {
-            Some(confinement) => ConfinedThread::start(confinement, start)
+            Some(confinement) => KillThread::start(confinement, start)
                 .map(|(child, confined)| (child, Some(confined))),
             None => {
                 let started = start.spawn().map(|child| (child, None));
@@ -132,7 +133,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             }
         };
         send_report(&control, &SupervisorReport::Started);
-        let tree = ProgramTree {
+        let tree = Supervisor {
             control,
             child_exits,
             leader,
@@ -184,26 +185,27 @@ fn send_report(control: &UnixStream, line: &SupervisorReport) {
     let _ = send_now(control, line.encode().as_bytes());
 }
 
-/// The program and all its descendants.
-struct ProgramTree {
+/// State of a running supervisor: its control socket, its program and how that ended.
+struct Supervisor {
     control: UnixStream,
     /// Becomes ready when a child exits.
     child_exits: SignalStream,
     /// The program; `None` once it was reaped.
     leader: Option<Pid>,
     /// Thread that can kill everything confined with the program.
-    confined: Option<ConfinedThread>,
+    confined: Option<KillThread>,
     /// Raw wait status of the program, once it was reaped.
     status: Option<i32>,
 }
 
-impl ProgramTree {
-    /// Waits until the program exits, a kill is ordered, or turnery is gone.
+impl Supervisor {
+    /// Waits until the program exits, a kill is requested or turnery is gone, then kills everything that is
+    /// left and reports.
     async fn watch(mut self) {
         loop {
             tokio::select! {
                 biased;
-                order = next_command(&self.control) => match order {
+                command = next_command(&self.control) => match command {
                     Some(SupervisorCommand::RequestStop) => self.signal_group(Signal::TERM),
                     Some(SupervisorCommand::Start) => {}
                     Some(SupervisorCommand::Kill) | None => break,
@@ -298,7 +300,7 @@ impl ProgramTree {
     }
 }
 
-/// Returns the next order; `None` once turnery is gone. Cancel safe.
+/// Returns the next command; `None` once turnery is gone. Cancel safe.
 async fn next_command(control: &UnixStream) -> Option<SupervisorCommand> {
     loop {
         control.readable().await.ok()?;
@@ -311,8 +313,8 @@ async fn next_command(control: &UnixStream) -> Option<SupervisorCommand> {
                     SupervisorCommand::RequestStop,
                     SupervisorCommand::Kill,
                 ];
-                if let Some(order) = all.into_iter().find(|order| *order as u8 == byte[0]) {
-                    return Some(order);
+                if let Some(command) = all.into_iter().find(|command| *command as u8 == byte[0]) {
+                    return Some(command);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

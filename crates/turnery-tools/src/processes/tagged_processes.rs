@@ -56,7 +56,8 @@ mod linux {
     const PAUSE: Duration = Duration::from_millis(10);
     /// Maximum length of a reported command line. Unit: bytes.
     const MAX_COMMAND_BYTES: usize = 120;
-    /// Longer environments are rare. Unit: bytes.
+    /// Initial size of the buffer for a process's environment, so that one read usually suffices. Unit:
+    /// bytes.
     const ENVIRONMENT_BYTES: usize = 256 << 10;
     /// Flag of a kernel thread in `/proc/PID/stat`.
     const PF_KTHREAD: u64 = 0x0020_0000;
@@ -72,7 +73,7 @@ mod linux {
 
     /// Processes found by one scan of the system.
     struct ProcessScan {
-        match_tag: Vec<i32>,
+        tagged_pids: Vec<i32>,
         has_unknown: bool,
     }
 
@@ -80,16 +81,16 @@ mod linux {
         let variable = format!("{TAG_VARIABLE}={tag}");
         for _ in 0..MAX_SCANS {
             let found = scan(&variable);
-            if found.match_tag.is_empty() && !found.has_unknown {
+            if found.tagged_pids.is_empty() && !found.has_unknown {
                 return StopReport::GroupAndTagged;
             }
             found
-                .match_tag
+                .tagged_pids
                 .iter()
                 .for_each(|pid| kill_tagged(*pid, &variable));
             sleep(PAUSE);
         }
-        let left = scan(&variable).match_tag.into_iter().filter_map(|pid| {
+        let left = scan(&variable).tagged_pids.into_iter().filter_map(|pid| {
             Some(RunningProcess {
                 pid,
                 command: command_line(pid)?,
@@ -104,7 +105,7 @@ mod linux {
 
     fn scan(variable: &str) -> ProcessScan {
         let mut found = ProcessScan {
-            match_tag: Vec::new(),
+            tagged_pids: Vec::new(),
             has_unknown: false,
         };
         let Ok(processes) = fs::read_dir("/proc") else {
@@ -113,7 +114,7 @@ mod linux {
         let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
         for pid in processes.filter_map(pid) {
             match match_tag(pid, variable) {
-                TagMatch::Yes => found.match_tag.push(pid),
+                TagMatch::Yes => found.tagged_pids.push(pid),
                 TagMatch::No => {}
                 TagMatch::Unknown => found.has_unknown = true,
             }

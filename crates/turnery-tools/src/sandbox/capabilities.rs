@@ -15,7 +15,8 @@ const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// Confines the calling thread. Programs started without new privileges do not get the capabilities back.
+/// Drops all capabilities of the calling thread except [`KEPT_CAPABILITIES`]. Programs started without new
+/// privileges do not get them back.
 pub(super) fn restrict() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.effective &= KEPT_CAPABILITIES;

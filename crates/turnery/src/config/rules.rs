@@ -73,8 +73,8 @@ const OTHER_AGENTS_NAMES: &[(&str, &str)] = &[
     ("write_to_file", "edit"),
 ];
 
-/// Tools of other agents without an equivalent in turnery.
-const UNSUPPORTED_TOOLS: &[&str] = &[
+/// Lower-case names of other agents' tools that read from the web; turnery has no such tool.
+const WEB_TOOLS: &[&str] = &[
     "fetch",
     "google_web_search",
     "web_fetch",
@@ -109,7 +109,7 @@ pub(crate) fn parse_rule(text: &str) -> Result<Rule, String> {
 /// Returns the error for an unknown tool, with the name that was probably meant.
 fn describe_unknown_tool(tool: &str, inside: Option<&str>) -> String {
     let small = tool.to_lowercase();
-    if UNSUPPORTED_TOOLS.contains(&small.as_str()) {
+    if WEB_TOOLS.contains(&small.as_str()) {
         return format!(
             "there is no tool {tool} here, nor another that reads from the web: leave the rule out"
         );

@@ -57,6 +57,7 @@ pub(crate) struct Config {
     #[schemars(with = "Vec<String>")]
     pub(crate) deny: Vec<Rule>,
     /// Summarise older messages once the model's context is this full, in percent; default: 85, 0 never does.
+    /// Not in a project.
     #[serde(default, deserialize_with = "percent")]
     #[schemars(range(min = 0, max = 100))]
     pub(crate) compact_at: Option<u8>,

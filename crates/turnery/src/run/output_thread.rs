@@ -78,9 +78,9 @@ pub(crate) fn start(
 )> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let (done, end) = oneshot::channel();
-    let notices = QuestionSender(sender.downgrade());
+    let questions = QuestionSender(sender.downgrade());
     std::thread::Builder::new()
-        .name("screen".to_owned())
+        .name("output".to_owned())
         .spawn(move || {
             let written = write_output(format, receiver);
             if written.is_err() {
@@ -88,7 +88,7 @@ pub(crate) fn start(
             }
             let _ = done.send(written);
         })?;
-    Ok((QueueOutbox(PollSender::new(sender)), notices, end))
+    Ok((QueueOutbox(PollSender::new(sender)), questions, end))
 }
 
 /// A line of `--format stream-json`.

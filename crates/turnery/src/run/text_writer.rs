@@ -10,8 +10,17 @@ use turnery_engine::MessageId;
 #[derive(Debug)]
 pub(crate) struct TextWriter {
     is_terminal: bool,
-    /// Message being streamed, its block, and true if the last fragment ended with a newline.
-    open_message: Option<(MessageId, u32, bool)>,
+    open_message: Option<OpenMessage>,
+}
+
+/// Message being streamed.
+#[derive(Debug)]
+struct OpenMessage {
+    id: MessageId,
+    /// Block of the last fragment.
+    block: u32,
+    /// True if the last fragment ended with a newline.
+    ends_with_newline: bool,
 }
 
 impl TextWriter {
@@ -38,27 +47,35 @@ impl TextWriter {
                 text,
             } => {
                 match &self.open_message {
-                    Some((open, last, newline)) if open == *message_id => {
+                    Some(open) if open.id == **message_id => {
                         // Blocks are separated by a newline, as in the complete message.
-                        if last != block && !newline {
+                        if open.block != *block && !open.ends_with_newline {
                             out.write_all(b"\n")?;
                         }
                     }
                     _ => self.end_line(out)?,
                 }
                 self.write_text(text, out)?;
-                self.open_message = Some(((*message_id).clone(), *block, text.ends_with('\n')));
+                self.open_message = Some(OpenMessage {
+                    id: (*message_id).clone(),
+                    block: *block,
+                    ends_with_newline: text.ends_with('\n'),
+                });
                 Ok(())
             }
             ViewChange::Message { message, .. } => {
-                let streamed =
-                    matches!(&self.open_message, Some((open, ..)) if *open == message.message_id);
+                let open = self.open_message.as_ref();
+                let streamed = open.is_some_and(|open| open.id == message.message_id);
                 if let (false, Some(text)) =
                     (streamed, super::output_thread::assistant_text(message))
                 {
                     self.end_line(out)?;
                     self.write_text(&text, out)?;
-                    self.open_message = Some((message.message_id.clone(), 0, text.ends_with('\n')));
+                    self.open_message = Some(OpenMessage {
+                        id: message.message_id.clone(),
+                        block: 0,
+                        ends_with_newline: text.ends_with('\n'),
+                    });
                 }
                 self.end_line(out)
             }
@@ -107,8 +124,8 @@ impl TextWriter {
 
     fn end_line(&mut self, out: &mut impl Write) -> io::Result<()> {
         match self.open_message.take() {
-            Some((_, _, false)) => out.write_all(b"\n"),
-            Some((_, _, true)) | None => Ok(()),
+            Some(open) if !open.ends_with_newline => out.write_all(b"\n"),
+            Some(_) | None => Ok(()),
         }
     }
 }

@@ -121,7 +121,7 @@ fn checked_rules(step: &str) -> Vec<RequirementId> {
     rules.unwrap_or_default()
 }
 
-/// Kind of a comment.
+/// Mark parsed from a comment.
 enum Mark<'a> {
     None,
     /// The words between the commas.
@@ -143,13 +143,13 @@ fn parse_mark(comment: &str) -> Mark<'_> {
     Mark::None
 }
 
-/// Parses the ids of one mark. Invalid and repeated ids are reported in `errors`.
+/// Parses the ids of one mark. Adds an error to `errors` for each invalid or repeated id.
 fn parse_ids(
     file: &str,
     line: usize,
     words: &[&str],
     taken: &[RequirementId],
-    faults: &mut Vec<MarkError>,
+    errors: &mut Vec<MarkError>,
 ) -> Vec<RequirementId> {
     let mut ids = Vec::new();
     for word in words {
@@ -162,7 +162,7 @@ fn parse_ids(
             }
         };
         let file = file.to_owned();
-        faults.push(MarkError {
+        errors.push(MarkError {
             file,
             line,
             message,

@@ -93,7 +93,7 @@ impl Journal {
 
     /// Writes all events that are not journalled yet, without waiting for the result. Called when they are
     /// due; while another write is in progress, they are queued behind it.
-    pub(super) fn write_soon(&mut self, events: &[Event]) {
+    pub(super) fn write_due(&mut self, events: &[Event]) {
         let events = self.take_new(events);
         if self.writing.is_some() {
             self.unwritten.extend(events);

@@ -89,12 +89,12 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
     }
     let end = index.len() - rest.0.len();
     // Git looks for the end-of-entries extension at a fixed offset, whatever surrounds it.
-    let believed = index.len().checked_sub(hash + 12 + hash);
-    let mut is_hidden = believed
+    let eoie_offset = index.len().checked_sub(hash + 12 + hash);
+    let mut is_hidden = eoie_offset
         .and_then(|at| index.get(at..at + 4))
         .is_some_and(|name| name == b"EOIE");
     while rest.0.len() > hash {
-        is_hidden &= Some(index.len() - rest.0.len()) != believed;
+        is_hidden &= Some(index.len() - rest.0.len()) != eoie_offset;
         let name = rest.take_bytes(4)?;
         // Extensions with lowercase names change the meaning of the entries.
         if !name.first()?.is_ascii_uppercase() {
@@ -121,18 +121,21 @@ fn is_valid_component(part: &[u8]) -> bool {
 }
 
 /// Returns true if the blocks of the offset table cover all entries in order.
-fn offsets_cover_entries(mut table: ByteReader<'_>, begins: &[(usize, bool)]) -> Option<bool> {
+fn offsets_cover_entries(
+    mut table: ByteReader<'_>,
+    entry_starts: &[(usize, bool)],
+) -> Option<bool> {
     table.read_u32()?;
     let mut next = 0_usize;
     while !table.0.is_empty() {
         let offset = usize::try_from(table.read_u32()?).ok()?;
         let count = usize::try_from(table.read_u32()?).ok()?;
-        if count > 0 && begins.get(next) != Some(&(offset, true)) {
+        if count > 0 && entry_starts.get(next) != Some(&(offset, true)) {
             return Some(false);
         }
         next = next.checked_add(count)?;
     }
-    Some(next == begins.len())
+    Some(next == entry_starts.len())
 }
 
 struct ByteReader<'a>(&'a [u8]);

@@ -27,9 +27,9 @@ pub(super) fn find_repositories(work_tree: &Path) -> Option<Vec<PathBuf>> {
 
 /// Returns true if a link leads out of the work tree and the roots, and also if that is uncertain.
 pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
-    let mut is_led = false;
+    let mut leads_outside = false;
     let walked = walk_entries(work_tree, MAX_ENTRIES, |path, is_link| {
-        is_led |= is_link
+        leads_outside |= is_link
             && match canonicalize(&work_tree.join(path)) {
                 Ok(target) => {
                     let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
@@ -38,7 +38,7 @@ pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
                 Err(error) => !is_dangling_link_error(&error),
             };
     });
-    is_led || walked.is_none()
+    leads_outside || walked.is_none()
 }
 
 /// Calls `look` with each folder and each link below the work tree, relative to the top; `None` if a folder

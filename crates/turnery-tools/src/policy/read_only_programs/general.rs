@@ -369,7 +369,8 @@ pub(super) const GENERAL_PROGRAMS: &[ReadOnlyProgram] = &[
     confined_program(&["go", "version"], "", "", &[], ProgramOperands::None),
 ];
 
-/// Tests of `find` without a value.
+/// Operators, options, tests and actions of `find` that have no value and only read. Words that are not
+/// listed are not allowed.
 pub(crate) const FIND_FLAGS: &[&str] = &[
     "!",
     "(",
@@ -391,7 +392,7 @@ pub(crate) const FIND_FLAGS: &[&str] = &[
     "-xdev",
 ];
 
-/// Tests of `find` with a value that names no file.
+/// Options and tests of `find` that only read and have a value that names no file.
 pub(crate) const FIND_VALUED_TESTS: &[&str] = &[
     "-iname",
     "-ipath",
@@ -411,7 +412,8 @@ pub(crate) const FIND_VALUED_TESTS: &[&str] = &[
 /// Tests of `find` without a value that are allowed only for confined commands.
 pub(crate) const FIND_CONFINED_FLAGS: &[&str] = &["-ls", "-writable"];
 
-/// Programs that print only file names, with the options that keep it so.
+/// Programs that can print file names, with the options that are allowed then. `grep` and `rg` print names
+/// only with `-l`, `--files-with-matches` or `--files`, which the caller checks.
 pub(crate) const NAME_LISTING_PROGRAMS: &[ReadOnlyProgram] = &[
     program(
         &["grep"],

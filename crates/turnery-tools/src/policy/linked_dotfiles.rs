@@ -20,27 +20,27 @@ const SKIPPED_FOLDERS: &[&str] = &[".git", "extensions", "node_modules"];
 /// Ends of folders whose own entries are looked at, but not what is below them.
 const SHALLOW_FOLDERS: &[&str] = &[".cargo/registry", ".rustup/toolchains"];
 
-/// Settings in the user's home folder. Cheap to clone.
+/// Files to which links among the dotfiles of a home folder lead. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct UserSettings {
+pub(super) struct LinkedDotfiles {
     home: PathBuf,
     /// Targets of links, with case folded, found when first needed.
     targets: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
-impl PartialEq for UserSettings {
+impl PartialEq for LinkedDotfiles {
     fn eq(&self, other: &Self) -> bool {
         self.home == other.home
     }
 }
 
-impl UserSettings {
-    /// Returns the settings of the user who runs this process; `None` without a home folder.
+impl LinkedDotfiles {
+    /// Creates the set for the home folder of the user who runs this process; `None` without a home folder.
     pub(super) fn from_env() -> Option<Self> {
         env::home_dir().map(Self::new)
     }
 
-    /// Returns the settings in a home folder.
+    /// Creates the set for a home folder, which is searched when first needed.
     pub(super) fn new(home: PathBuf) -> Self {
         Self {
             home,
@@ -50,7 +50,7 @@ impl UserSettings {
 
     /// Returns true if a guarded name in the home folder leads to `path`, or to a folder above it. `path` has its links
     /// resolved.
-    pub(super) fn lead_to(&self, path: &Path) -> bool {
+    pub(super) fn contains(&self, path: &Path) -> bool {
         let targets = self.targets.get_or_init(|| self.find_targets());
         let folded = fold_path(path);
         targets.iter().any(|target| folded.starts_with(target))
@@ -204,9 +204,9 @@ mod tests {
             fs::write(home.join("dotfiles/zshrc"), "").unwrap();
             fs::create_dir_all(home.join(link).parent().unwrap()).unwrap();
             symlink(target, home.join(link)).unwrap();
-            let settings = UserSettings::new(home.clone());
+            let settings = LinkedDotfiles::new(home.clone());
             let path = home.join("dotfiles").join(file);
-            assert_eq!(settings.lead_to(&path), guarded, "{link} {file}");
+            assert_eq!(settings.contains(&path), guarded, "{link} {file}");
         }
     }
 
@@ -219,8 +219,8 @@ mod tests {
         symlink("../dotfiles/plug", home.join(".vim/plugin")).unwrap();
         symlink("../shared/a.vim", home.join("dotfiles/plug/a.vim")).unwrap();
         symlink("..", home.join("dotfiles/plug/loop")).unwrap();
-        let settings = UserSettings::new(home.clone());
-        assert!(settings.lead_to(&home.join("dotfiles/shared/a.vim")));
-        assert!(!settings.lead_to(&home.join("notes")));
+        let settings = LinkedDotfiles::new(home.clone());
+        assert!(settings.contains(&home.join("dotfiles/shared/a.vim")));
+        assert!(!settings.contains(&home.join("notes")));
     }
 }
