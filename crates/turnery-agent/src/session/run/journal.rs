@@ -76,7 +76,7 @@ impl Journal {
         }
     }
 
-    /// Resolves when events have waited long enough for [`write_soon`](Self::write_soon).
+    /// Resolves when events have waited long enough for [`write_due`](Self::write_due).
     pub(super) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.due {
             Some(due) => due.as_mut().poll(cx),
