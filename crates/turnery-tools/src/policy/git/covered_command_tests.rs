@@ -87,6 +87,10 @@ fn commands_that_open_what_a_commit_names_are_asked_about() {
         "git commit -u src",
         "git commit -C HEAD src",
         "git commit --pathspec-from-file=x -m x",
+        "git commit --mess -m .",
+        "git commit --fil -m src",
+        "git commit --trail -m . --no-edit",
+        "git commit --dat -m \"$x\"",
         "/usr/bin/git commit -m x .",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
@@ -144,6 +148,18 @@ fn git_that_is_not_understood_is_asked_about() {
         "git clone -c core.hooksPath=x https://example.org/x.git",
         "git clone --config=a.b=c https://example.org/x.git",
         "git init --template=x",
+        "git init --separate-git-dir=x",
+        "git init --sep=x",
+        "git clone -qc core.hooksPath=x https://example.org/x.git",
+        "git bisect view x",
+        "git bisect visualize",
+        "git cherry-pick --strategy=x/y main",
+        "git cherry-pick --strat x/y main",
+        "git rebase -s x/y main",
+        "git rebase -sx/y main",
+        "git pull -qs x/y --rebase",
+        "git format-patch -1",
+        "git check-attr -a src/x",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -152,6 +168,11 @@ fn git_that_is_not_understood_is_asked_about() {
         "git commit -am \"$x\"",
         "/usr/bin/git commit -m x",
         "git sparse-checkout set src",
+        "git rebase -s ours origin/main",
+        "git cherry-pick --strategy=ours main",
+        "git merge --no-ff feature/x",
+        "git bisect start",
+        "git init -q",
         "git update-index --chmod=+x a.txt",
         "git stage src",
         "git diff-index HEAD -- src",

@@ -6,6 +6,35 @@ use crate::policy::{
     shell_word::ShellWord,
 };
 
+/// Long options of `git commit` whose value, if any, is in the same word, and that name no files.
+const COMMIT_FLAGS: &[&str] = &[
+    "all",
+    "allow-empty",
+    "allow-empty-message",
+    "amend",
+    "branch",
+    "dry-run",
+    "edit",
+    "gpg-sign",
+    "long",
+    "no-edit",
+    "no-gpg-sign",
+    "no-post-rewrite",
+    "no-signoff",
+    "no-status",
+    "no-verify",
+    "null",
+    "porcelain",
+    "quiet",
+    "reset-author",
+    "short",
+    "signoff",
+    "status",
+    "untracked-files",
+    "verbose",
+    "verify",
+];
+
 /// Long options of `git commit` whose value may be the next word.
 const VALUED_COMMIT_OPTIONS: &[&str] = &[
     "author",
@@ -40,6 +69,8 @@ pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
         && subcommand.is_some_and(remotes::is_known_subcommand)
         && !works_in_other_folder(command)
         && !takes_template(command)
+        && !names_strategy_by_path(command)
+        && !views_bisection(command)
         && !shows_submodules(command)
         && !commits_named_files(command)
 }
@@ -51,12 +82,40 @@ pub(super) fn as_plain_git(command: &SimpleCommand) -> SimpleCommand {
     git
 }
 
-/// Returns true for a new repository with settings or hooks that the line chooses.
+/// Returns true for a new repository with settings, hooks or a git folder that the line chooses.
 fn takes_template(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    let is_setting =
-        |word: &str| word.starts_with("--t") || word.starts_with("--c") || word.starts_with("-c");
+    let is_setting = |word: &str| match word.strip_prefix("--") {
+        Some(long) => ["c", "sep", "t"]
+            .iter()
+            .any(|start| long.starts_with(start)),
+        None => word.starts_with('-') && word.contains('c'),
+    };
     matches!(words.next(), Some("clone" | "init")) && words.any(is_setting)
+}
+
+/// Returns true if a path takes the place of a merge strategy: git runs `git-merge-` followed by it.
+fn names_strategy_by_path(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let merges = ["cherry-pick", "merge", "pull", "rebase", "revert"];
+    if !words.next().is_some_and(|word| merges.contains(&word)) {
+        return false;
+    }
+    let mut takes_strategy = false;
+    words.any(|word| {
+        let is_option = match word.strip_prefix("--") {
+            Some(long) => long.starts_with("st"),
+            None => word.starts_with('-') && word.contains('s'),
+        };
+        let is_value = takes_strategy || is_option;
+        takes_strategy = is_option;
+        is_value && word.contains('/')
+    })
+}
+
+/// Returns true for `git bisect view`, which runs any subcommand that follows.
+fn views_bisection(command: &SimpleCommand) -> bool {
+    has_word(command, "bisect") && (has_word(command, "view") || has_word(command, "visualize"))
 }
 
 /// Returns true for commands that work in a folder named by work tree records or by their own arguments,
@@ -72,7 +131,7 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
 fn shows_submodules(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    words.any(|word| word.starts_with("--subm") && word != "--submodule=short")
+    words.any(|word| word.starts_with("--sub") && word != "--submodule=short")
 }
 
 /// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the
@@ -88,11 +147,14 @@ fn commits_named_files(command: &SimpleCommand) -> bool {
         };
         match option.strip_prefix('-') {
             Some("") => return args.next().is_some(),
-            Some(long) if ["inc", "on", "path"].iter().any(|it| long.starts_with(it)) => {
-                return true;
-            }
-            Some(long) if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
-            Some(_) => {}
+            Some(long) => match long.split_once('=') {
+                Some((name, _)) if VALUED_COMMIT_OPTIONS.contains(&name) => {}
+                Some((name, _)) if COMMIT_FLAGS.contains(&name) => {}
+                None if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
+                None if COMMIT_FLAGS.contains(&long) => {}
+                // The option, or an abbreviation, may name files or take the next word as its value.
+                Some(_) | None => return true,
+            },
             None => {
                 let valued = option.find(['C', 'F', 'c', 'm', 't', 'S', 'u']);
                 let flags = option.get(..valued.unwrap_or(option.len()));

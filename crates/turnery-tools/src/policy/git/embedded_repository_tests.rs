@@ -402,6 +402,9 @@ fn unfinished_merge_is_asked_about() {
     fs::write(git.join("BISECT_START"), "--pathspec-from-file=/x\n").unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
     fs::remove_file(git.join("BISECT_START")).unwrap();
+    fs::write(git.join("BISECT_TERMS"), "bad\ngood\n").unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(git.join("BISECT_TERMS")).unwrap();
     let packed = git.join("packed-refs");
     fs::write(&packed, format!("# pack-refs\n{hash} refs/x\n")).unwrap();
     assert_eq!(judge(), Judgement::Allow);

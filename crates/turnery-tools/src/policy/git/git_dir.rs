@@ -124,7 +124,9 @@ pub(super) fn may_contain_repository(folder: &Path) -> bool {
 /// recorded paths whose files the next commit copies or replaces.
 pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
     let parts = [
+        "BISECT_NAMES",
         "BISECT_START",
+        "BISECT_TERMS",
         "MERGE_AUTOSTASH",
         "rebase-apply",
         "rebase-merge",
