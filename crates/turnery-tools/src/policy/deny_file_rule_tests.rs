@@ -67,6 +67,8 @@ fn read_rule_stops_no_line_that_shows_other_files() {
         "find ! -newer README.md -exec cat {} +",
         "git ls-files -zo '*env' | xargs -0 cat --",
         "git -C src diff ../README.md ../.env",
+        "git diff ../x/src .",
+        "git diff -- src .",
         "find . -type f -exec grep -l foo {} +",
         "find . -type f | xargs grep -l foo",
         "git diff --no-index src .env",
@@ -131,6 +133,15 @@ fn quoted_settings_are_hidden() {
         &["git remote -v", "git config --get user.name"],
     );
     let cwd = bench.workspace.cwd();
+    std::fs::create_dir(cwd.join("wt")).unwrap();
+    std::fs::write(cwd.join("wt/.git"), "gitdir: ../.git\n").unwrap();
+    let stopped = [
+        "git -C src remote -v",
+        "git -C wt remote -v",
+        "cd wt && git remote -v",
+    ];
+    check_reading(&bench, "read(.git/config)", &stopped, &[]);
+    std::fs::remove_dir_all(cwd.join("wt")).unwrap();
     std::fs::write(cwd.join(".env"), "[x\n").unwrap();
     check_reading(&bench, "read(.env)", &[], &["rg foo src"]);
     std::os::unix::fs::symlink(".env", cwd.join(".ignore")).unwrap();
@@ -151,7 +162,16 @@ fn rule_against_all_reading_wins() {
     for mode in Mode::ALL {
         let policy = Policy::new(mode, allow.clone(), vec!["read".parse().unwrap()]);
         let policy = policy.with_confined(true);
-        for line in ["cat README.md", "grep -rn x .", "git log -p", "git diff"] {
+        for line in [
+            "cat README.md",
+            "grep -rn x .",
+            "git log -p",
+            "git diff",
+            "cat < README.md",
+            "echo $(<README.md)",
+            "git stash list -p",
+            "tac README.md; touch x",
+        ] {
             assert!(!is_allowed(&bench, &policy, line), "{line} in {mode:?}");
         }
         for line in ["echo x", "pwd", "date"] {
@@ -177,6 +197,10 @@ fn message_of_commit_names_no_file() {
         "git commit -F .env",
         "git commit -Fm .env",
         "git commit -m x .env",
+        "git commit -m -m .env",
+        "git commit -F -m .env",
+        "git commit --fil -m .env",
+        "git commit --trailer -m .env",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }

@@ -10,7 +10,7 @@ use super::{
     inner_commands::InnerCommands,
     named_paths::{named_paths, program_paths},
     program_name::ProgramName,
-    read_only::ReadAccess,
+    read_only::{self, ProgramSet, ReadAccess},
     read_only_scripts,
     rule::{EDIT_GROUP, READ_GROUP, RulePattern},
     shell_word::ShellWord,
@@ -19,6 +19,28 @@ use crate::Workspace;
 use std::path::{Path, PathBuf};
 
 impl Policy {
+    /// Returns true if a rule denies all reading, and the line reads files with a command that may only read.
+    pub(super) fn is_all_reading_denied(
+        &self,
+        line: &CommandLine,
+        found: &CommandLineAccess,
+        workspace: &Workspace,
+    ) -> bool {
+        let denies = |rule: &Rule| rule.tool == READ_GROUP && rule.pattern.is_none();
+        let mut commands = line.commands.iter().zip(&found.reads);
+        self.deny_rules().iter().any(denies)
+            && (!line.input_files.is_empty()
+                || commands.any(|(command, reads)| match reads {
+                    Some(reads) => {
+                        reads.reads_unnamed_files || !reads.paths.is_empty() || git::is_git(command)
+                    }
+                    None => {
+                        let table = ProgramSet::Confined;
+                        read_only::read_access(command, &found.bases, workspace, table).is_some()
+                    }
+                }))
+    }
+
     /// Returns true if the line may touch files that a deny rule protects, without naming them.
     pub(super) fn may_touch_denied_files(
         &self,

@@ -388,7 +388,7 @@ impl Policy {
         found: &CommandLineAccess,
         workspace: &Workspace,
     ) -> Option<Judgement> {
-        let mut unsure = self.is_all_reading_denied(found)
+        let mut unsure = self.is_all_reading_denied(line, found, workspace)
             || self.may_touch_denied_files(line, found, workspace);
         for rule in self
             .deny
@@ -453,14 +453,6 @@ impl Policy {
     /// Returns true if a rule may hide settings that a read-only command quotes.
     fn may_hide(&self, reads: &read_only::ReadAccess) -> bool {
         reads.may_quote_settings && self.deny.iter().any(|rule| rule.tool == READ_GROUP)
-    }
-
-    /// Returns true if a rule denies all reading, and a command reads files.
-    fn is_all_reading_denied(&self, found: &CommandLineAccess) -> bool {
-        let denies = |rule: &Rule| rule.tool == READ_GROUP && rule.pattern.is_none();
-        let mut reads = found.reads.iter().flatten();
-        self.deny.iter().any(denies)
-            && reads.any(|reads| reads.reads_unnamed_files || !reads.paths.is_empty())
     }
 
     fn find_read_denial(

@@ -1,6 +1,6 @@
 //! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
 
-use super::command_line::SimpleCommand;
+use super::{command_line::SimpleCommand, command_starters::git_subcommand, shell_word::ShellWord};
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -17,20 +17,66 @@ pub(super) fn named_paths(
     bases: &[PathBuf],
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
-    let is_commit = command.name == "git"
-        && command.args.first().and_then(|arg| arg.known_text()) == Some("commit");
-    let before = std::iter::once(None).chain(command.args.iter().map(Some));
-    let words = command.args.iter().zip(before).filter_map(|(arg, before)| {
-        let option = before
-            .and_then(|before| before.known_text())
-            .unwrap_or_default();
-        let word = arg.known_text()?;
-        // A message may be about any file.
-        let is_message = is_commit && (takes_message(option) || word.starts_with("--message="));
-        (!is_message).then_some(word)
-    });
-    all_paths(words.flat_map(named_parts).collect(), bases, workspace)
+    let words = match git_subcommand(command) {
+        Some([first, args @ ..]) if first.known_text() == Some("commit") => {
+            words_but_messages(args)
+        }
+        Some(_) | None => command
+            .args
+            .iter()
+            .filter_map(|arg| arg.known_text())
+            .collect(),
+    };
+    all_paths(
+        words.into_iter().flat_map(named_parts).collect(),
+        bases,
+        workspace,
+    )
 }
+
+/// Returns the words of `git commit` but its messages, which may be about any file.
+fn words_but_messages(args: &[ShellWord]) -> Vec<&str> {
+    let (mut words, mut is_message, mut is_value, mut is_clear) = (Vec::new(), false, false, true);
+    for arg in args {
+        let word = arg.known_text().unwrap_or_default();
+        let is_message_now = std::mem::take(&mut is_message);
+        if std::mem::take(&mut is_value) || is_message_now && is_clear {
+            if !is_message_now {
+                words.push(word);
+            }
+            continue;
+        }
+        is_message = takes_message(word);
+        is_value = matches!(
+            word,
+            "-C" | "-F" | "-c" | "-t" | "--author" | "--date" | "--file"
+        );
+        let is_attached = word.starts_with("--message=");
+        let is_listed = is_message || is_value || is_attached || FLAGS.contains(&word);
+        // Another option may take the next word as its value.
+        is_clear &= !word.starts_with('-') || is_listed;
+        if !(is_clear && is_attached) {
+            words.push(word);
+        }
+    }
+    words
+}
+
+/// Options of `git commit` without a value that are usual beside a message.
+const FLAGS: &[&str] = &[
+    "--all",
+    "--allow-empty",
+    "--amend",
+    "--no-edit",
+    "--no-verify",
+    "--quiet",
+    "--signoff",
+    "-a",
+    "-n",
+    "-q",
+    "-s",
+    "-v",
+];
 
 /// Returns true for an option of `git commit` whose value is the next word, a message.
 pub(super) fn takes_message(option: &str) -> bool {

@@ -172,30 +172,63 @@ pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> 
         && folders.is_some_and(|folders| folders.iter().all(is_in_repository))
 }
 
-/// Returns true for subcommands that only read what is tracked, unless an option adds other files.
+/// Returns true for subcommands that only read what is tracked, unless an option adds other files. `git diff` compares
+/// any two files or folders of which one is outside the repository.
 fn only_reads_tracked(subcommand: &[ShellWord]) -> bool {
-    let name = subcommand.first().and_then(ShellWord::known_text);
-    matches!(
-        name,
-        Some("blame" | "diff" | "grep" | "log" | "rev-list" | "shortlog" | "show" | "status")
-    )
+    let Some((name, args)) = subcommand.split_first() else {
+        return false;
+    };
+    let is_operand = |arg: &&ShellWord| arg.known_text().is_none_or(|it| !it.starts_with('-'));
+    match name.known_text() {
+        Some("diff") => args.iter().filter(is_operand).count() < 2,
+        Some("blame" | "grep" | "log" | "rev-list" | "shortlog" | "show" | "status") => true,
+        Some(_) | None => false,
+    }
 }
 
 /// Returns git's own configuration files for commands that show lines of them.
 pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+    let has = |word| super::has_word(command, word);
     if !super::is_git(command)
-        || !["config", "remote", "var"]
+        || !["config", "ls-remote", "remote", "var"]
             .into_iter()
-            .any(|word| super::has_word(command, word))
+            .any(has)
     {
         return Vec::new();
     }
-    let folders = bases.iter().filter_map(|base| canonicalize(base).ok());
-    let folders: Vec<PathBuf> = folders.collect();
+    let folders = super::working_folders(command, bases).unwrap_or_else(|| bases.to_vec());
+    let folders: Vec<PathBuf> = folders
+        .iter()
+        .filter_map(|it| canonicalize(it).ok())
+        .collect();
     let above = folders.iter().flat_map(|folder| folder.ancestors());
-    above
-        .flat_map(|folder| ["config", "config.worktree"].map(|name| folder.join(".git").join(name)))
+    let git_dirs = above.flat_map(|folder| git_dirs_of(&folder.join(".git")));
+    git_dirs
+        .flat_map(|folder| ["config", "config.worktree"].map(|name| folder.join(name)))
         .filter(|path| entry_kind(path) != EntryKind::Absent)
+        .collect()
+}
+
+/// Returns the folders of the repository that `.git` is or points to.
+fn git_dirs_of(dot_git: &Path) -> Vec<PathBuf> {
+    let git_dir = match entry_kind(dot_git) {
+        EntryKind::Absent => return Vec::new(),
+        EntryKind::Folder | EntryKind::Other => dot_git.to_owned(),
+        EntryKind::File => {
+            let named = read_pointer(dot_git);
+            let target = named
+                .as_deref()
+                .and_then(|named| named.strip_prefix("gitdir: "));
+            match target.zip(dot_git.parent()) {
+                Some((target, folder)) => folder.join(target),
+                None => return Vec::new(),
+            }
+        }
+    };
+    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
+    let folders = std::iter::once(git_dir).chain(common_dir);
+    folders
+        .filter_map(|folder| canonicalize(&folder).ok())
         .collect()
 }
 
