@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::{borrow::Cow, fmt::Write as _, slice, sync::Arc};
 use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind};
 
-/// What an error says of the servers to choose from.
+/// Property of the servers to choose from, for an error.
 pub(super) const HAVE_RESOURCES: &str = "has resources; these have";
 
 #[derive(Deserialize, JsonSchema)]

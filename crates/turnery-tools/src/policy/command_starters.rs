@@ -166,6 +166,11 @@ pub(crate) fn hides_command(command: &SimpleCommand) -> bool {
     command.is_opaque && !is_plain
 }
 
+/// Returns true for an option before git's subcommand that has no value and starts no program.
+pub(crate) fn is_harmless_git_flag(word: &str) -> bool {
+    matches!(word, "--no-optional-locks" | "--no-pager" | "-P")
+}
+
 /// Returns the subcommand of git with its arguments; `None` if an option before it may start a program.
 pub(crate) fn git_subcommand(command: &SimpleCommand) -> Option<&[ShellWord]> {
     if !ProgramName::new(&command.name).is("git") {
@@ -175,7 +180,7 @@ pub(crate) fn git_subcommand(command: &SimpleCommand) -> Option<&[ShellWord]> {
     loop {
         args = match args.first()?.known_text()? {
             "-C" => args.get(2..)?,
-            "--no-optional-locks" | "--no-pager" | "-P" => args.get(1..)?,
+            flag if is_harmless_git_flag(flag) => args.get(1..)?,
             word => return (!word.starts_with('-')).then_some(args),
         }
     }

@@ -36,23 +36,25 @@ pub(super) fn named_paths(
 
 /// Returns the words of `git commit` but its messages, which may be about any file.
 fn words_but_messages(args: &[ShellWord]) -> Vec<&str> {
-    let (mut words, mut is_message, mut is_value, mut is_clear) = (Vec::new(), false, false, true);
+    let (mut words, mut value, mut is_clear) = (Vec::new(), None, true);
     for arg in args {
         let word = arg.known_text().unwrap_or_default();
-        let is_message_now = std::mem::take(&mut is_message);
-        if std::mem::take(&mut is_value) || is_message_now && is_clear {
-            if !is_message_now {
+        match value.take() {
+            Some(CommitValue::Message) if is_clear => continue,
+            Some(CommitValue::Other) => {
                 words.push(word);
+                continue;
             }
-            continue;
+            Some(CommitValue::Message) | None => {}
         }
-        is_message = takes_message(word);
-        is_value = matches!(
-            word,
-            "-C" | "-F" | "-c" | "-t" | "--author" | "--date" | "--file"
-        );
+        value = match word {
+            "-C" | "-F" | "-c" | "-t" | "--author" | "--date" | "--file" => {
+                Some(CommitValue::Other)
+            }
+            _ => takes_message(word).then_some(CommitValue::Message),
+        };
         let is_attached = word.starts_with("--message=");
-        let is_listed = is_message || is_value || is_attached || FLAGS.contains(&word);
+        let is_listed = value.is_some() || is_attached || FLAGS_BESIDE_MESSAGE.contains(&word);
         // Another option may take the next word as its value.
         is_clear &= !word.starts_with('-') || is_listed;
         if !(is_clear && is_attached) {
@@ -62,8 +64,14 @@ fn words_but_messages(args: &[ShellWord]) -> Vec<&str> {
     words
 }
 
+/// Value of an option of `git commit`, in the next word.
+enum CommitValue {
+    Message,
+    Other,
+}
+
 /// Options of `git commit` without a value that are usual beside a message.
-const FLAGS: &[&str] = &[
+const FLAGS_BESIDE_MESSAGE: &[&str] = &[
     "--all",
     "--allow-empty",
     "--amend",

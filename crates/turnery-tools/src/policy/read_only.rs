@@ -4,6 +4,7 @@
 use super::{
     bounded_walk,
     command_line::SimpleCommand,
+    command_starters::is_harmless_git_flag,
     conditional_expressions, git, ignore_files, inner_commands,
     path_checks::{entry_exists, is_inside_roots},
     read_only_arguments::parse_arguments,
@@ -335,11 +336,7 @@ fn strip_git_options(
     }
     loop {
         args = match args {
-            [ShellWord::Literal(option), rest @ ..]
-                if matches!(option.as_str(), "--no-pager" | "-P" | "--no-optional-locks") =>
-            {
-                rest
-            }
+            [ShellWord::Literal(option), rest @ ..] if is_harmless_git_flag(option) => rest,
             [
                 ShellWord::Literal(option),
                 ShellWord::Literal(folder),

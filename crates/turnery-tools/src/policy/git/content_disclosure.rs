@@ -165,11 +165,11 @@ pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> 
         let mut found = kinds.filter(|kind| !matches!(kind, DotGitKind::NotRepository));
         matches!(found.next(), Some(DotGitKind::Repository))
     };
-    let folders = super::working_folders(command, bases);
     super::is_git(command)
         && !may_show_untracked(command)
         && git_subcommand(command).is_some_and(only_reads_tracked)
-        && folders.is_some_and(|folders| folders.iter().all(is_in_repository))
+        && super::working_folders(command, bases)
+            .is_some_and(|folders| folders.iter().all(is_in_repository))
 }
 
 /// Returns true for subcommands that only read what is tracked, unless an option adds other files. `git diff` compares
@@ -202,34 +202,19 @@ pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<
         .filter_map(|it| canonicalize(it).ok())
         .collect();
     let above = folders.iter().flat_map(|folder| folder.ancestors());
-    let git_dirs = above.flat_map(|folder| git_dirs_of(&folder.join(".git")));
-    git_dirs
+    above
+        .flat_map(config_folders)
         .flat_map(|folder| ["config", "config.worktree"].map(|name| folder.join(name)))
         .filter(|path| entry_kind(path) != EntryKind::Absent)
         .collect()
 }
 
-/// Returns the folders of the repository that `.git` is or points to.
-fn git_dirs_of(dot_git: &Path) -> Vec<PathBuf> {
-    let git_dir = match entry_kind(dot_git) {
-        EntryKind::Absent => return Vec::new(),
-        EntryKind::Folder | EntryKind::Other => dot_git.to_owned(),
-        EntryKind::File => {
-            let named = read_pointer(dot_git);
-            let target = named
-                .as_deref()
-                .and_then(|named| named.strip_prefix("gitdir: "));
-            match target.zip(dot_git.parent()) {
-                Some((target, folder)) => folder.join(target),
-                None => return Vec::new(),
-            }
-        }
-    };
+/// Returns the folders that hold the configuration of the repository of `work_tree/.git`, if there is one.
+fn config_folders(work_tree: &Path) -> impl Iterator<Item = PathBuf> {
+    let git_dir = find_git_dir(work_tree).unwrap_or_else(|| work_tree.join(".git"));
     let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
     let folders = std::iter::once(git_dir).chain(common_dir);
-    folders
-        .filter_map(|folder| canonicalize(&folder).ok())
-        .collect()
+    folders.filter_map(|folder| canonicalize(&folder).ok())
 }
 
 /// How git may treat a `.git`: as a repository, or by continuing in the folder above.
@@ -275,21 +260,28 @@ fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     false
 }
 
+/// Returns the folder that `work_tree/.git` is or points to.
+fn find_git_dir(work_tree: &Path) -> Option<PathBuf> {
+    let dot_git = work_tree.join(".git");
+    match entry_kind(&dot_git) {
+        EntryKind::Folder => Some(dot_git),
+        EntryKind::File => {
+            let named = read_pointer(&dot_git)?;
+            canonicalize(&work_tree.join(named.strip_prefix("gitdir: ")?)).ok()
+        }
+        EntryKind::Absent | EntryKind::Other => None,
+    }
+}
+
 /// Returns the folder above the common git folder (for a linked work tree, the main work tree) and the paths
 /// that the repository currently tracks; `None` if that is uncertain.
 fn read_repository_paths(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
-    let dot_git = work_tree.join(".git");
-    let (git_dir, common_dir) = match entry_kind(&dot_git) {
-        EntryKind::Folder => (dot_git.clone(), dot_git),
-        EntryKind::File => {
-            let named = read_pointer(&dot_git)?;
-            let git_dir = work_tree.join(named.strip_prefix("gitdir: ")?);
-            let git_dir = canonicalize(&git_dir).ok()?;
-            let common_dir = read_pointer(&git_dir.join("commondir"));
-            let common_dir = common_dir.map_or(git_dir.clone(), |it| git_dir.join(it));
-            (git_dir, canonicalize(&common_dir).ok()?)
-        }
-        EntryKind::Absent | EntryKind::Other => return None,
+    let git_dir = find_git_dir(work_tree)?;
+    let is_pointed_to = git_dir != work_tree.join(".git");
+    let shared = is_pointed_to.then(|| read_pointer(&git_dir.join("commondir")));
+    let common_dir = match shared.flatten() {
+        Some(named) => canonicalize(&git_dir.join(named)).ok()?,
+        None => git_dir.clone(),
     };
     let index = git_dir.join("index");
     // Without an index, for example in a linked work tree, git may still show any commit.

@@ -236,7 +236,7 @@ fn key_behind_a_link_stays_closed() {
     world.assert_allowed(&workspace, "cat a.txt && echo x > new.txt");
 }
 
-/// Of the other entries only some are accessible.
+/// Entries of the folder beyond the limit on rules may be inaccessible.
 #[test]
 fn files_beside_keys_in_full_folder_are_accessible() {
     let world = SandboxFixture::new();
