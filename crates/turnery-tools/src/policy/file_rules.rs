@@ -125,6 +125,9 @@ impl Policy {
                 || git::settings_files(command, bases)
                     .iter()
                     .any(denies_reading)
+                || git::may_quote_linked_file(command, bases, &|path| {
+                    denies_reading(&path.to_owned())
+                })
                 || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
             {
                 return true;

@@ -36,8 +36,8 @@ use crate::{
 };
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
-    may_show_content, may_show_untracked, may_track, may_track_more, settings_files,
-    shows_only_tracked,
+    may_quote_linked_file, may_show_content, may_show_untracked, may_track, may_track_more,
+    settings_files, shows_only_tracked,
 };
 pub use environment::GitSettings;
 use git_dir::{
@@ -105,9 +105,7 @@ pub(crate) fn runs_no_configured_program(
     let mut check = RepositoryCheck {
         roots: workspace.roots(),
         run,
-        is_blame: ["annotate", "blame", "pickaxe"]
-            .into_iter()
-            .any(|word| has_word(command, word)),
+        is_blame: content_disclosure::is_blame(command),
         may_enter_new_submodules: classify_change(command) != GitChange::Nothing,
         fetches_submodules: run.runs_hooks() && may_fetch_submodules(command),
         remote_access: match run.runs_hooks() {

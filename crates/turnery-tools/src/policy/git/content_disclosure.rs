@@ -6,7 +6,7 @@ use super::{
         EntryKind, can_git_enter, entry_kind, git_dir_has_links, is_valid_head, may_be_git_dir,
         read_pointer,
     },
-    index, program_name,
+    index, program_name, work_tree,
 };
 use crate::{
     policy::{command_starters::git_subcommand, shell_word::ShellWord},
@@ -184,6 +184,34 @@ fn only_reads_tracked(subcommand: &[ShellWord]) -> bool {
         Some("blame" | "grep" | "log" | "rev-list" | "shortlog" | "show" | "status") => true,
         Some(_) | None => false,
     }
+}
+
+/// Returns true for `git blame`, which quotes lists of ignored commits that the user's configuration names in the work
+/// tree.
+pub(super) fn is_blame(command: &SimpleCommand) -> bool {
+    let mut names = ["annotate", "blame", "pickaxe"].into_iter();
+    super::is_git(command) && names.any(|word| super::has_word(command, word))
+}
+
+/// Returns true for a `git blame` that may quote a file that fulfils `is_met`, because a link in the work tree leads to
+/// it. Also true if that is uncertain.
+pub(crate) fn may_quote_linked_file(
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    is_met: &dyn Fn(&Path) -> bool,
+) -> bool {
+    if !is_blame(command) {
+        return false;
+    }
+    let may_link_to = |folder: &PathBuf| {
+        let Ok(folder) = canonicalize(folder) else {
+            return true;
+        };
+        let mut above = folder.ancestors();
+        let work_tree = above.find(|above| entry_kind(&above.join(".git")) != EntryKind::Absent);
+        work_tree.is_some_and(|work_tree| work_tree::may_link_to(work_tree, is_met))
+    };
+    super::working_folders(command, bases).is_none_or(|folders| folders.iter().any(may_link_to))
 }
 
 /// Returns git's own configuration files for commands that show lines of them.

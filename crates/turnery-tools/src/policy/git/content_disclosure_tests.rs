@@ -270,6 +270,30 @@ fn blame_shows_no_file_outside() {
     }
 }
 
+/// Inside the roots, such a link may lead to a file that a rule protects.
+#[test]
+fn blame_shows_no_denied_file() {
+    let bench = GitFixture::new();
+    let rule = "read(keys/**)".parse().unwrap();
+    let policy = Policy::new(Mode::Ask, vec![], vec![rule]);
+    fs::create_dir(bench.work_tree.join("keys")).unwrap();
+    fs::write(bench.work_tree.join("keys/a"), "hidden words\n").unwrap();
+    fs::write(bench.work_tree.join("list"), "").unwrap();
+    let link = bench.work_tree.join(".git-blame-ignore-revs");
+    let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
+    let lines = ["git blame src/a.txt", "git blame HEAD -- src/a.txt"];
+    symlink("list", &link).unwrap();
+    for line in lines {
+        assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+    fs::remove_file(&link).unwrap();
+    symlink("keys/a", &link).unwrap();
+    for line in lines {
+        assert!(matches!(judge(line), Judgement::Ask { .. }), "{line}");
+    }
+    assert_eq!(judge("git log --oneline"), Judgement::Allow);
+}
+
 #[test]
 fn mailmap_outside_roots_is_not_shown() {
     let policy = Policy::new(Mode::Ask, vec![], vec![]);

@@ -27,18 +27,23 @@ pub(super) fn find_repositories(work_tree: &Path) -> Option<Vec<PathBuf>> {
 
 /// Returns true if a link leads out of the work tree and the roots, and also if that is uncertain.
 pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
-    let mut leads_outside = false;
+    may_link_to(work_tree, &|target| {
+        let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
+        !inside.any(|folder| target.starts_with(folder))
+    })
+}
+
+/// Returns true if the target of a link in the work tree fulfils `is_met`, and also if that is uncertain.
+pub(super) fn may_link_to(work_tree: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
+    let mut found = false;
     let walked = walk_entries(work_tree, MAX_ENTRIES, |path, is_link| {
-        leads_outside |= is_link
+        found |= is_link
             && match canonicalize(&work_tree.join(path)) {
-                Ok(target) => {
-                    let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
-                    !inside.any(|folder| target.starts_with(folder))
-                }
+                Ok(target) => is_met(&target),
                 Err(error) => !is_dangling_link_error(&error),
             };
     });
-    leads_outside || walked.is_none()
+    found || walked.is_none()
 }
 
 /// Calls `look` with each folder and each link below the work tree, relative to the top; `None` if a folder
