@@ -425,7 +425,7 @@ impl CaseRun<'_> {
                     .await?
             }
             CaseStep::Probe => self.send_probe().await?,
-            CaseStep::Quiet => self.wait_until_quiet().await?,
+            CaseStep::Quiet => self.probe_twice().await?,
             CaseStep::ExpectResponse(name, expect) => self.check_response(name, expect).await?,
             CaseStep::Next(pattern) => self.check_next_line(pattern).await?,
             CaseStep::Until(pattern) => self.read_until(pattern).await?,

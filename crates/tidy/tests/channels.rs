@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Returns true for test files, which may use unbounded channels.
+/// Returns true for files below a folder `tests` and files named `…_tests.rs`, which may use unbounded
+/// channels.
 fn is_test(path: &str) -> bool {
     let name = Path::new(path).file_stem().unwrap_or_default();
     path.contains("/tests/") || name.to_string_lossy().ends_with("_tests")

@@ -13,7 +13,7 @@ const TARGETS: [&str; 6] = [
     "windows-x86_64",
 ];
 
-/// Archive suffixes; any other file is a bare executable.
+/// Suffixes that the file at an `archive` address must have.
 const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2"];
 
 /// Colours that fit every theme.
@@ -26,7 +26,9 @@ fn registry_file(name: &str) -> String {
 
 /// Returns the first rule that an `agent.json` in `folder` breaks.
 fn first_broken_rule(agent: &Value, folder: &str, version: &str) -> Option<String> {
-    let all = agent.as_object()?;
+    let Some(all) = agent.as_object() else {
+        return Some("not an object".to_owned());
+    };
     let text = |name: &str| {
         all.get(name)
             .and_then(Value::as_str)
@@ -91,13 +93,12 @@ fn first_broken_binary_rule(target: &str, binary: &Value, version: &str) -> Opti
                 .as_array()
                 .is_some_and(|all| all.iter().all(Value::is_string))
     };
+    let Some(entries) = binary.as_object() else {
+        return Some(format!("{target} is no object"));
+    };
     match () {
         () if !TARGETS.contains(&target) => Some(format!("{target} is no target")),
-        () if binary
-            .as_object()?
-            .keys()
-            .any(|key| !known.contains(&key.as_str())) =>
-        {
+        () if entries.keys().any(|key| !known.contains(&key.as_str())) => {
             Some(format!("{target} holds an unknown key"))
         }
         () if !archive.starts_with("https://") => Some(format!("{target}: no address")),
@@ -173,6 +174,8 @@ fn invalid_registry_entries_are_detected() {
         ("/distribution", json!({})),
         ("/distribution", json!({"brew": {}})),
         ("/distribution/binary", json!({"linux-riscv": {}})),
+        ("", json!([])),
+        (binary, json!("t")),
         (
             binary,
             json!({"archive": "https://h/latest/t-0.1.0.tar.gz", "cmd": "./t"}),

@@ -70,7 +70,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frame: Option<Box<Frame>>,
     },
-    /// The input was rejected; no model was called.
+    /// An input filter rejected the prompt, which ends the loop, or a queued message, which is dropped; the
+    /// model does not see the rejected input (C-7).
     InputRejected {
         /// Reason.
         reason: String,

@@ -18,7 +18,7 @@ pub struct HookSet {
     pub after_tool: bool,
     /// Around a compaction.
     pub compaction: bool,
-    /// After a response that ended in an error.
+    /// Before a failed loop ends.
     pub on_error: bool,
     /// Before the loop finishes.
     pub checkpoint: bool,
@@ -64,7 +64,8 @@ pub enum HookRequest {
         /// Size after the compaction.
         after: ContextSize,
     },
-    /// The response ended in an error (LOOP-58, C-28).
+    /// The loop has failed (C-28): a response ended in an error (LOOP-58), a requested compaction failed, or
+    /// a tool's decision could not be carried out.
     OnError {
         /// Error message.
         message: String,

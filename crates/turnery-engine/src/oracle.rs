@@ -19,9 +19,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use turn_progress::{FinalValue, TurnProgress};
 
 /// Checks a live stream, in which `seq` has no gaps because streaming events are included. Gaps are allowed
-/// only for the winner of a group, which is replayed from its record without tool output. The stream must
-/// begin with `LoopStart`, or in a group with `ParallelStart`. It may end before `LoopEnd` and `ParallelEnd`,
-/// since loops and groups may be lost (R4).
+/// in any stream of a group, because that of the winner is replayed from its record without tool output. The
+/// stream must begin with `LoopStart`, or in a group with `ParallelStart`. It may end before `LoopEnd` and
+/// `ParallelEnd`, since loops and groups may be lost (R4).
 pub fn check_live(events: &[Event]) -> Result<(), String> {
     check_with(Oracle::for_live_stream(), events)
 }

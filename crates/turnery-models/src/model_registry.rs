@@ -159,7 +159,8 @@ impl ModelRegistry {
         its.is_some_and(|provider| provider.key.is_some())
     }
 
-    /// Returns the models to list: those of usable providers, then `offline`.
+    /// Returns the models to list: those of usable providers, then those added with
+    /// [`with_model`](Self::with_model), then `offline`.
     #[must_use]
     pub fn list_models(&self) -> Vec<ModelInfo> {
         let providers = self.providers.offered();

@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt::Write as _, time::Duration};
 /// Maximum size of a diff shown to the model. Unit: bytes.
 const MAX_DIFF_BYTES: usize = 4 * 1024;
 
-/// Cuts a line that is longer than `most` bytes and states how much is missing.
+/// Cuts a line that is longer than `max_bytes` and states how much is missing.
 pub(crate) fn truncate_line(line: &str, max_bytes: usize) -> Cow<'_, str> {
     if line.len() <= max_bytes {
         return Cow::Borrowed(line);

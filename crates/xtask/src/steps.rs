@@ -115,14 +115,14 @@ fn build_binaries() -> Result<PathBuf> {
 
 /// Runs the protocol cases in both protocol versions, against the binary and the suite's own model.
 pub(crate) fn cases(retries: &mut Retries) -> Result<()> {
-    let build_binaries = build_binaries()?;
+    let binaries = build_binaries()?;
     for (version, option) in [("version 1", None), ("version 2", Some("--acp-v2"))] {
         retries.run(version, || {
-            let mut command = Command::new(build_binaries.join("acp-conformance"));
+            let mut command = Command::new(binaries.join("acp-conformance"));
             command
                 .args(["run", "conformance/cases", "--profile", "turnery"])
                 .args(["--strict", "--"])
-                .arg(build_binaries.join("turnery"))
+                .arg(binaries.join("turnery"))
                 .args(["acp", "--model", "openai/fake-model"])
                 .args(option)
                 .current_dir(root());
@@ -138,8 +138,8 @@ pub(crate) fn cases(retries: &mut Retries) -> Result<()> {
 /// Runs the cases against every fault of the broken agent, which wraps a correct `turnery`. Writes the table to
 /// `mutations.md` in the target folder, and prints each fault as it is tried.
 pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
-    let build_binaries = build_binaries()?;
-    let agent = build_binaries.join("turnery").display().to_string();
+    let binaries = build_binaries()?;
+    let agent = binaries.join("turnery").display().to_string();
     let agent = format!("{agent} acp --acp-v2 --model openai/fake-model");
     let page = target_folder().join("mutations.md");
     // Faults with an unexpected result; the retry runs only these.
@@ -147,7 +147,7 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
     let mut flaky: Vec<String> = Vec::new();
     retries.run("table", || {
         let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
-        let mut command = Command::new(build_binaries.join("acp-conformance-dev"));
+        let mut command = Command::new(binaries.join("acp-conformance-dev"));
         command
             .args(["mutations", "--profile", "turnery", "--agent", &agent])
             .current_dir(root());

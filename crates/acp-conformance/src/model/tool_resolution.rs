@@ -197,10 +197,10 @@ fn find_tool_call(
     let (path, text) = (word("path"), word("text"));
     let found = match tool {
         ScriptTool::Read => {
-            find_by_name_or_schema(offered_tools, READ_TOOLS, &[(PATH_PARAMS, path)])
+            find_by_exact_or_partial_name(offered_tools, READ_TOOLS, &[(PATH_PARAMS, path)])
         }
         ScriptTool::Write => {
-            let found = find_by_name_or_schema(
+            let found = find_by_exact_or_partial_name(
                 offered_tools,
                 WRITE_TOOLS,
                 &[(PATH_PARAMS, path), (TEXT_PARAMS, text)],
@@ -215,7 +215,7 @@ fn find_tool_call(
                     (OLD_TEXT_PARAMS, word("old")),
                     (NEW_TEXT_PARAMS, text),
                 ];
-                find_by_name_or_schema(offered_tools, EDIT_TOOLS, &values).or(found)
+                find_by_exact_or_partial_name(offered_tools, EDIT_TOOLS, &values).or(found)
             }
         }
         ScriptTool::Edit => {
@@ -224,9 +224,9 @@ fn find_tool_call(
                 (OLD_TEXT_PARAMS, word("old")),
                 (NEW_TEXT_PARAMS, word("new")),
             ];
-            find_by_name_or_schema(offered_tools, EDIT_TOOLS, &values)
+            find_by_exact_or_partial_name(offered_tools, EDIT_TOOLS, &values)
         }
-        ScriptTool::Shell => find_by_name_or_schema(
+        ScriptTool::Shell => find_by_exact_or_partial_name(
             offered_tools,
             SHELL_TOOLS,
             &[(COMMAND_PARAMS, word("command"))],
@@ -261,12 +261,13 @@ fn find_tool_call(
         }
     };
     found.or_else(|| {
-        find_by_name_or_schema(offered_tools, SHELL_TOOLS, &[(COMMAND_PARAMS, &command)])
+        find_by_exact_or_partial_name(offered_tools, SHELL_TOOLS, &[(COMMAND_PARAMS, &command)])
     })
 }
 
-/// Finds the first tool, by name or else by schema, that takes all these values.
-fn find_by_name_or_schema(
+/// Finds the first tool that takes all these values: one with a name in `names`, or else one whose name
+/// contains such a name and that requires as many parameters.
+fn find_by_exact_or_partial_name(
     offered_tools: &[OfferedTool],
     names: &str,
     values: &[(&str, &str)],

@@ -311,7 +311,7 @@ impl CaseRun<'_> {
         self.wait_for_response("_probe").await.map(drop)
     }
 
-    pub(super) async fn wait_until_quiet(&mut self) -> Result<(), StepError> {
+    pub(super) async fn probe_twice(&mut self) -> Result<(), StepError> {
         self.send_probe().await?;
         let deadline = self.clock().now() + self.options.quiet_pause;
         while self.receive(deadline).await.is_ok() {}

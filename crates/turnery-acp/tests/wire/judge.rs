@@ -65,7 +65,7 @@ fn complaint(lines: impl IntoIterator<Item = Line>) -> Option<String> {
     judge.agent_closed().err()
 }
 
-/// Opens the session `s` with this version and prompts it.
+/// Returns the lines that open the session `s` in this protocol version and prompt it.
 fn prompted(version: u64) -> Vec<Line> {
     let info = json!({"name": "a", "version": "1"});
     let (params, answer, prompted) = match version {

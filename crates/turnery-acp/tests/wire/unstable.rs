@@ -1,5 +1,5 @@
-//! Unstable parts of v1: each with a client that declares it and one that does not, validated against the
-//! unstable schema.
+//! Tests the unstable parts of v1: archiving, session status, system prompts, titles and usage in prompt
+//! responses.
 
 mod archive;
 mod prompt_usage;

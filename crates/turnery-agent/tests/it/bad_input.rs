@@ -283,7 +283,7 @@ async fn truncated_response_ends_only_the_prompt() {
 #[tokio::test(start_paused = true)]
 async fn unreadable_record_is_an_error() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("hello")]]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     // As the store says of a database or a record of a newer version.

@@ -71,7 +71,7 @@ fn killed_evaluation_leaves_aborted_loops() {
         let store = Arc::new(SqliteStore::with_clock(path.clone(), clock));
         let world = EmbeddingFixture {
             folder,
-            ..EmbeddingFixture::with_second_model(store, &[&[ModelAct::Say("here")]])
+            ..EmbeddingFixture::with_store(store, &[&[ModelAct::Say("here")]])
         };
         let (session, _seen) = world.open(&id, false).await;
         run_text(&session, "again").await;

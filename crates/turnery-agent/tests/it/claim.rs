@@ -38,8 +38,7 @@ impl ClaimFixture {
         });
         let path = folder.path().join("sessions.db");
         let store = FailingStore::over(Arc::new(SqliteStore::with_clock(path, clock)));
-        let world =
-            EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("one")], next]);
+        let world = EmbeddingFixture::with_store(store.clone(), &[&[ModelAct::Say("one")], next]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "first").await;
         assert_eq!(store.claims_with_beginning.load(Ordering::SeqCst), 1);

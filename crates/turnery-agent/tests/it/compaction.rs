@@ -66,7 +66,7 @@ async fn loaded_session_sees_the_compacted_context() {
     let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
     let mut script = vec![answer; 60];
     script.insert(0, &[ModelAct::Call("c", "look")]);
-    let world = EmbeddingFixture::with_second_model(store, &script);
+    let world = EmbeddingFixture::with_store(store, &script);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let mut compactions = 0;
     for _ in 0..20 {

@@ -18,7 +18,8 @@ use turnery_store::{
 /// More commits than any test makes.
 pub(crate) const ALWAYS: u64 = u64::MAX;
 
-/// The switches `patch` and `loops` make the next such call fail and then reset.
+/// Wraps a store and fails or delays its calls on demand. `fail_patch` fails the next `patch`, `fail_loops`
+/// the next `loops`, `history` or `replay_page`; both are then reset.
 pub(crate) struct FailingStore {
     inner: Arc<dyn Store>,
     /// How many of the next commits fail.

@@ -27,7 +27,7 @@ use turnery_store::{
 };
 use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
 
-/// One step of the model model.
+/// One step of a scripted model response.
 #[derive(Clone)]
 pub(crate) enum ModelAct {
     Say(&'static str),
@@ -75,7 +75,7 @@ impl TestModel {
         *self.script.lock().unwrap() = VecDeque::from([acts.to_vec()]);
     }
 
-    /// Returns role and text of each message of the `n`th model call.
+    /// Returns the text of each message in the request of the `n`th model call.
     pub(crate) fn request(&self, n: usize) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests[n]
@@ -330,7 +330,7 @@ impl Client for TestClient {
     }
 }
 
-/// Agent with a model model, in its own folder.
+/// Agent with scripted models and tools and a recording client, in a temporary folder.
 pub(crate) struct EmbeddingFixture {
     pub(crate) agent: Agent,
     pub(crate) model: Arc<TestModel>,
@@ -343,10 +343,10 @@ pub(crate) struct EmbeddingFixture {
 
 impl EmbeddingFixture {
     pub(crate) fn new(script: &[&[ModelAct]]) -> Self {
-        Self::with_second_model(Arc::new(MemoryStore::new()), script)
+        Self::with_store(Arc::new(MemoryStore::new()), script)
     }
 
-    pub(crate) fn with_second_model(store: Arc<dyn Store>, script: &[&[ModelAct]]) -> Self {
+    pub(crate) fn with_store(store: Arc<dyn Store>, script: &[&[ModelAct]]) -> Self {
         Self::build(store, script, &[], |_| {}, |tools| tools)
     }
 

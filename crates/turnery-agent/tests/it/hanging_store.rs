@@ -48,7 +48,7 @@ const TWO_ANSWERS: [&[ModelAct]; 2] = [
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_commit() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -95,7 +95,7 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
 #[tokio::test(start_paused = true)]
 async fn cancel_of_the_next_prompt_does_not_wait_either() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -122,7 +122,7 @@ fn storing_notices(shown: &[Event]) -> Vec<&Event> {
 #[tokio::test(start_paused = true)]
 async fn waiting_behind_commit_is_reported_once() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -156,7 +156,7 @@ async fn waiting_behind_commit_is_reported_once() {
 #[tokio::test(start_paused = true)]
 async fn short_wait_shows_no_notice() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     store.commit_delay.store(1, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -173,7 +173,7 @@ async fn short_wait_shows_no_notice() {
 #[tokio::test(start_paused = true)]
 async fn late_cancel_of_a_hanging_commit_keeps_the_outcome() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(
+    let world = EmbeddingFixture::with_store(
         store.clone(),
         &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
     );
@@ -188,7 +188,7 @@ async fn late_cancel_of_a_hanging_commit_keeps_the_outcome() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_unstored_prompt_is_recovered() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -212,7 +212,7 @@ async fn cancelled_unstored_prompt_is_recovered() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_journal() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.journal_delay.store(11, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -229,7 +229,7 @@ async fn cancel_does_not_wait_for_a_hanging_journal() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_claim() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("two")]]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[&[ModelAct::Say("two")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.write_delay.store(11, Ordering::SeqCst);
     let cancel = CancellationToken::new();
@@ -244,7 +244,7 @@ async fn cancel_does_not_wait_for_a_hanging_claim() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_setting() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_store(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());

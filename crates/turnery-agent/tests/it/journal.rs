@@ -54,7 +54,7 @@ async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
         ModelAct::Call("a", "look"),
         ModelAct::Call("b", "look"),
     ];
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[calls]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[calls]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let hooks = Arc::new(CancelBeforeTool {
         store,
@@ -109,7 +109,7 @@ async fn failed_journal_write_restarts_from_first_event() {
 async fn crash_between_commit_attempts_keeps_answer() {
     let (inner, later) = expiring_store();
     let store = FailingStore::over(inner);
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("one")]]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[&[ModelAct::Say("one")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let ticket = start_text(&session, "go");

@@ -85,7 +85,7 @@ async fn cancel_before_start_leaves_nothing() {
     assert_eq!(world.model.request(0), ["third"]);
 }
 
-/// Items of an outbox that follows, in one word each.
+/// Outbox that requests prompt ends and logs them, with the starts and ends of loops, as one word each.
 #[derive(Clone, Default)]
 struct EndTrackingOutbox(Arc<Mutex<Vec<&'static str>>>);
 

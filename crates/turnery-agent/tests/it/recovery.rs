@@ -35,7 +35,7 @@ pub(crate) fn expiring_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
 
 fn expiring_fixture(script: &[&[ModelAct]]) -> (EmbeddingFixture, Arc<AtomicI64>) {
     let (store, later) = expiring_store();
-    (EmbeddingFixture::with_second_model(store, script), later)
+    (EmbeddingFixture::with_store(store, script), later)
 }
 
 /// One call has ended and one is running: the model learns the state of each, and that the prompt was
@@ -189,7 +189,7 @@ async fn interrupted_child_has_a_record() {
 #[tokio::test(start_paused = true)]
 async fn failing_commit_is_retried() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[ONE_ANSWER]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[ONE_ANSWER]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.failing_commits.store(3, Ordering::SeqCst);
     run_text(&session, "go").await;
@@ -202,7 +202,7 @@ async fn failing_commit_is_retried() {
 #[tokio::test(start_paused = true)]
 async fn unstored_answer_is_recovered() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(
+    let world = EmbeddingFixture::with_store(
         store.clone(),
         &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
     );
@@ -228,7 +228,7 @@ async fn unstored_refusal_stays_off_chain() {
         &[ModelAct::Say("no"), ModelAct::Refuse],
         &[ModelAct::Say("yes")],
     ];
-    let world = EmbeddingFixture::with_second_model(store.clone(), &script);
+    let world = EmbeddingFixture::with_store(store.clone(), &script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "something bad")
@@ -249,7 +249,7 @@ async fn unstored_refusal_stays_off_chain() {
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompts_after_a_lost_one_are_stored() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(store.clone(), &[ONE_ANSWER; 64]);
+    let world = EmbeddingFixture::with_store(store.clone(), &[ONE_ANSWER; 64]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "one").await;
     store.drop_appends.store(true, Ordering::SeqCst);

@@ -171,7 +171,7 @@ async fn check_legacy_replay(store: Arc<dyn Store>) {
         &[ModelAct::Say("three")],
         &[ModelAct::Say("four")],
     ];
-    let world = EmbeddingFixture::with_second_model(store, &script);
+    let world = EmbeddingFixture::with_store(store, &script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["a", "b", "c"] {
         run_text(&session, text).await;

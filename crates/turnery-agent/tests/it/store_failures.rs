@@ -18,7 +18,7 @@ use turnery_tools::Mode;
 #[tokio::test(start_paused = true)]
 pub(crate) async fn unstored_prompt_is_not_in_next_context() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(
+    let world = EmbeddingFixture::with_store(
         store.clone(),
         &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
     );
@@ -69,7 +69,7 @@ async fn setting_change_keeps_work_of_other_handle() {
 #[tokio::test(start_paused = true)]
 async fn failed_refresh_is_retried_at_next_prompt() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(
+    let world = EmbeddingFixture::with_store(
         store.clone(),
         &[&[ModelAct::Say("first")], &[ModelAct::Say("second")]],
     );
@@ -90,7 +90,7 @@ async fn failed_refresh_is_retried_at_next_prompt() {
 #[tokio::test(start_paused = true)]
 async fn unstored_setting_is_not_applied() {
     let store = FailingStore::new();
-    let world = EmbeddingFixture::with_second_model(
+    let world = EmbeddingFixture::with_store(
         store.clone(),
         &[&[ModelAct::Call("r", "ring")], &[ModelAct::Say("so be it")]],
     );
@@ -119,7 +119,7 @@ async fn damaged_session_opens_with_notice() {
     let path = folder.path().join("sessions.db");
     let store = Arc::new(SqliteStore::open(path.clone()));
     let hello: &[ModelAct] = &[ModelAct::Say("hello")];
-    let world = EmbeddingFixture::with_second_model(store, &[hello; 5]);
+    let world = EmbeddingFixture::with_store(store, &[hello; 5]);
     let (first, _seen) = world.session(LARGE_CAPACITY).await;
     let (second, _seen) = world.session(LARGE_CAPACITY).await;
     for session in [&first, &second] {
@@ -188,7 +188,7 @@ async fn damaged_journal_is_reported_on_open() {
         let path = folder.path().join("sessions.db");
         let store = Arc::new(SqliteStore::open(path.clone()));
         let script: [&[ModelAct]; 2] = [&[ModelAct::Call("a", "hang")], &[ModelAct::Say("two")]];
-        let world = EmbeddingFixture::with_second_model(store, &script);
+        let world = EmbeddingFixture::with_store(store, &script);
         let (first, _seen) = world.session(LARGE_CAPACITY).await;
         let _ticket = start_text(&first, "first");
         // The journal is written before the model is called, and before the tool runs.

@@ -1,4 +1,4 @@
-//! Maps that say what they are, and responses as they were stored.
+//! Tests the parsing of result maps and of stored responses.
 
 use super::{call, thinking};
 use serde_json::{Value, json};

@@ -97,7 +97,8 @@ pub(crate) fn model_error() -> ModelError {
     }
 }
 
-/// Usage with `n` in each bucket.
+/// Returns a usage of `n` input and reasoning tokens, 10 `n` output, 100 `n` cache read and 1000 `n` cache
+/// write tokens.
 pub(crate) fn usage_of(n: u64) -> Usage {
     Usage {
         input: n,

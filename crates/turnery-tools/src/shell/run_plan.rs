@@ -42,9 +42,10 @@ pub(crate) struct RunPlan {
     pub(crate) git: GitSettings,
 }
 
-/// Returns the plan for a line that may run. A read-only line runs locally and can do no more than read.
-/// `limits` are those of the policy decision that allowed the line; they are determined again and can only
-/// grow, since the disk may have changed meanwhile. `hidden` may not be read. Blocks: parses the line and accesses the disk.
+/// Returns the plan for a line that may run. While the sandbox is active, a read-only line runs locally and
+/// can do no more than read. `limits` are those of the policy decision that allowed the line; the line is
+/// checked again, since the disk may have changed meanwhile, and this check can only add restrictions.
+/// `hidden` may not be read. Blocks: parses the line and accesses the disk.
 pub(crate) fn plan(
     line: &str,
     cwd: &Path,

@@ -22,7 +22,7 @@ async fn all_ways_to_start_acp_serve_an_editor() {
 }
 
 #[tokio::test]
-async fn startup_reads_and_creates_nothing() {
+async fn startup_creates_no_files() {
     let home = Home::new();
     let mut editor = Editor::spawn(&home, &["acp"], &[]);
     editor.initialize().await;

@@ -15,7 +15,7 @@ use std::{
 use tokio::process::Command;
 use turnery_tools::SandboxSupport;
 
-/// Creates a folder that sandboxed commands cannot write to: not a temporary one.
+/// Creates a folder outside the system's temporary folder, so that sandboxed commands cannot write to it.
 fn folder_outside_sandbox() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
@@ -24,7 +24,8 @@ pub(crate) fn shell_step(args: Value) -> Value {
     json!({"steps": [{"tool_call": {"name": "shell", "args": args}}]})
 }
 
-/// Runs one command in mode `auto` and returns the result that the model receives.
+/// Runs one command in mode `auto` and returns everything that turnery prints: the events on stdout, with the
+/// command's result among them, and then stderr.
 async fn run_in_auto_mode(home: &Home, flags: &[&str], args: Value) -> String {
     let model = home.scripted_model(json!([shell_step(args), {"steps": [{"text": "done"}]}]));
     let run = [
