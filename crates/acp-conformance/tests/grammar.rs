@@ -57,7 +57,7 @@ fn grammar_rules() -> BTreeMap<&'static str, Vec<&'static str>> {
             let rests = if is_word {
                 vec![rest]
             } else {
-                split_alternatives(rest)
+                split_outside(rest, '|')
             };
             rules.entry(name).or_default().extend(rests);
         }
@@ -65,54 +65,31 @@ fn grammar_rules() -> BTreeMap<&'static str, Vec<&'static str>> {
     rules
 }
 
-/// Splits a text at the bars outside quotes and brackets.
-fn split_alternatives(text: &'static str) -> Vec<&'static str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut quoted, mut begin) = (0, false, 0);
-    for (at, letter) in text.char_indices() {
+/// Splits a text at the separators outside quotes and brackets. Empty parts are left out.
+fn split_outside(text: &'static str, separator: char) -> Vec<&'static str> {
+    let (mut depth, mut quoted) = (0, false);
+    let is_outside = |letter: char| {
         match letter {
             '"' => quoted = !quoted,
             '(' if !quoted => depth += 1,
             ')' if !quoted => depth -= 1,
-            '|' if !quoted && depth == 0 => {
-                parts.push(text[begin..at].trim());
-                begin = at + 1;
-            }
             _ => {}
         }
-    }
-    parts.push(text[begin..].trim());
-    parts
+        letter == separator && !quoted && depth == 0
+    };
+    let parts = text.split(is_outside).map(str::trim);
+    parts.filter(|part| !part.is_empty()).collect()
 }
 
 /// Splits an alternative into items: `"literal"`, `name`, `( … )`, each with its `?`, `*` or `+`.
 fn split_items(text: &'static str) -> Vec<(&'static str, char)> {
-    let mut items = Vec::new();
-    let (mut depth, mut quoted, mut begin) = (0, false, None);
-    let mut push = |item: &'static str| {
+    let items = split_outside(text, ' ').into_iter();
+    let parts = items.map(|item| {
         let mark = item.chars().last().filter(|mark| "?*+".contains(*mark));
         let bare = mark.map_or(item, |_| &item[..item.len() - 1]);
-        items.push((bare, mark.unwrap_or(' ')));
-    };
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '"' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth -= 1,
-            ' ' if !quoted && depth == 0 => {
-                if let Some(begin) = begin.take() {
-                    push(&text[begin..at]);
-                }
-                continue;
-            }
-            _ => {}
-        }
-        begin = begin.or(Some(at));
-    }
-    if let Some(begin) = begin {
-        push(&text[begin..]);
-    }
-    items
+        (bare, mark.unwrap_or(' '))
+    });
+    parts.collect()
 }
 
 /// Returns the regular expression of an alternative; each item includes the blanks after it.
@@ -123,7 +100,7 @@ fn alternative_regex(
     let item = |(item, mark): (&'static str, char)| {
         let inner = if let Some(group) = item.strip_prefix('(') {
             let group = group.strip_suffix(')').expect("a closed bracket");
-            alternatives_regex(rules, &split_alternatives(group))
+            alternatives_regex(rules, &split_outside(group, '|'))
         } else if let Some(literal) = item.strip_prefix('"') {
             // Some literals in the grammar start with a blank.
             let literal = literal.strip_suffix('"').expect("a closed quote").trim();

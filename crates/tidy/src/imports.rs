@@ -1,7 +1,8 @@
 //! Finds import cycles among the files of a crate.
 //!
 //! A file imports another if it names an item by a path that leads there; re-exports are followed to the file that
-//! defines the item. Paths are resolved by their text, without macros and without test modules.
+//! defines the item. Paths are resolved by their text: macros are not expanded, but paths inside their calls and
+//! definitions count. Test modules are left out.
 
 use crate::{
     RepoFile,

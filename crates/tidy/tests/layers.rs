@@ -1,4 +1,6 @@
-//! Checks the dependencies between crates against the layers in ARCHITECTURE.md.
+//! Checks that crates depend only on the layers below, as listed in `LAYERS`, and that the engine stays free
+//! of IO and protocol terms. The diagram in ARCHITECTURE.md shows the same layers and is kept up to date by
+//! hand.
 
 use std::{collections::BTreeSet, fs};
 

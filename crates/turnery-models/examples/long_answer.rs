@@ -1,5 +1,6 @@
-//! Measures the memory use of a one-gigabyte response, and how long other runtime tasks wait meanwhile. Linux
-//! only. Run with `cargo run --release --example long_answer`.
+//! Measures the memory use of a response beyond its size limit, and how long other runtime tasks wait
+//! meanwhile: the server sends up to one gigabyte. Linux only. Run with `cargo run --release --example
+//! long_answer`.
 
 use std::{
     error::Error,

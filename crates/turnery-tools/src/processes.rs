@@ -28,7 +28,7 @@
 //! session. [`StopReport`] distinguishes these cases.
 
 #[cfg(target_os = "linux")]
-mod confined_thread;
+mod kill_thread;
 mod process_group;
 mod process_tree;
 mod program;

@@ -5,10 +5,9 @@
 //! for both, without waking for ordinary input. Once one has arrived, the thread requests a heartbeat from the
 //! runtime every few milliseconds until the process has ended.
 
-mod life_signs;
+mod stall_detector;
 
 use crate::{logs, run::exit, runtime::AGENT_THREAD_NAME};
-use life_signs::{HeartbeatReading, ShutdownReason, StallDetector};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Signal, getpid, kill_process},
@@ -17,6 +16,7 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     low_level::pipe,
 };
+use stall_detector::{HeartbeatReading, ShutdownReason, StallDetector};
 use std::{
     io::{self, Read as _},
     os::fd::OwnedFd,
@@ -145,10 +145,10 @@ fn watch(
     shared: &WatchdogShared,
     on_signal: &dyn Fn(),
 ) {
-    let mut life_signs: Option<StallDetector> = None;
+    let mut detector: Option<StallDetector> = None;
     let mut has_failed = false;
     loop {
-        let patience = life_signs.as_ref().map(|_| CHECK_INTERVAL);
+        let patience = detector.as_ref().map(|_| CHECK_INTERVAL);
         let happened =
             wait_for_events(&mut signals, input.as_ref(), patience).unwrap_or_else(|error| {
                 // Only this thread can end a stuck process, so it must not give up.
@@ -181,24 +181,24 @@ fn watch(
             count: shared.sign_count.load(Ordering::Relaxed),
             waited_for_processor: waited_for_processor(),
         };
-        match &mut life_signs {
+        match &mut detector {
             None if happened.signal => {
-                life_signs = Some(StallDetector::new(sign, ShutdownReason::Signal))
+                detector = Some(StallDetector::new(sign, ShutdownReason::Signal))
             }
             None if happened.end_of_input => {
-                life_signs = Some(StallDetector::new(sign, at_end_of_input));
+                detector = Some(StallDetector::new(sign, at_end_of_input));
             }
             None => {}
-            Some(life_signs) => {
+            Some(detector) => {
                 if happened.signal {
-                    life_signs.escalate();
+                    detector.escalate();
                 }
-                if life_signs.record_step(CHECK_INTERVAL, sign) {
+                if detector.record_step(CHECK_INTERVAL, sign) {
                     end_process();
                 }
             }
         }
-        if life_signs.is_some() {
+        if detector.is_some() {
             shared.sign_requested.notify_one();
         }
     }

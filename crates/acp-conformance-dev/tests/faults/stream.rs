@@ -64,7 +64,7 @@ pub(crate) fn parse_streams(place: &str, text: &str) -> Vec<FaultStream> {
             continue;
         }
         let stream = found.last_mut().expect("a file begins with `fault`");
-        stream.take(&place, index + 1, word, &expand_name(rest, &names));
+        stream.add_line(&place, index + 1, word, &expand_name(rest, &names));
     }
     found
 }
@@ -101,7 +101,7 @@ fn with_jsonrpc(mut message: Value) -> Value {
 }
 
 impl FaultStream {
-    fn take(&mut self, place: &str, line: usize, word: &str, rest: &str) {
+    fn add_line(&mut self, place: &str, line: usize, word: &str, rest: &str) {
         let way = match word {
             "c>" | "c>raw" | ">a" | ">araw" => Direction::ToAgent,
             _ => Direction::ToClient,

@@ -91,7 +91,7 @@ async fn pipe_carries_every_line_in_order() {
 
 // proves: TR-11
 #[tokio::test]
-async fn unread_pipe_closes_the_writer() {
+async fn write_to_closed_pipe_closes_the_writer() {
     let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
     let writer = spawn(Output::Pipe(output)).unwrap();
     drop(input);

@@ -38,7 +38,7 @@ fn env_using_every_tool() -> TestEnv {
 }
 
 /// Returns the last value of this field for each call, by tool name.
-fn locations_of(updates: &[Value], what: &str) -> Vec<(String, Value)> {
+fn last_field_values(updates: &[Value], what: &str) -> Vec<(String, Value)> {
     let calls = updates
         .iter()
         .filter(|it| it["sessionUpdate"] == "tool_call");
@@ -77,7 +77,7 @@ fn paths_are_absolute_and_lines_one_based() {
     let cwd = world.cwd().canonicalize().expect("a folder");
     let at = |name: &str| json!(cwd.join(name));
     for updates in [live, again] {
-        let locations = locations_of(&updates, "locations");
+        let locations = last_field_values(&updates, "locations");
         let called: BTreeSet<&str> = locations.iter().map(|one| one.0.as_str()).collect();
         assert_eq!(called, all, "a tool is missing here");
         let plans = updates.iter().filter(|it| it["sessionUpdate"] == "plan");
@@ -102,7 +102,7 @@ fn paths_are_absolute_and_lines_one_based() {
                 "{name}"
             );
         }
-        let content = locations_of(&updates, "content");
+        let content = last_field_values(&updates, "content");
         let diff = json!({"type": "diff", "path": at("a.txt"),
             "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\n"});
         assert_eq!(find_entry(&content, "edit_file")[0], diff);
@@ -138,7 +138,7 @@ fn permission_shows_end_of_padded_command() {
     client.wait_for_response(&asked);
 }
 
-/// The user sees the command itself, and what "always" would allow.
+/// The user sees the command itself, and it runs only once allowed.
 // proves: THEME-7
 #[test]
 fn permission_shows_the_command() {

@@ -12,7 +12,7 @@ fn text_content(text: &str) -> Vec<Content> {
     vec![Content::text(text)]
 }
 
-/// Returns all messages of the session once it is idle.
+/// Closes the session, which cancels its prompts, and returns the message texts of each stored loop.
 async fn final_messages(world: &EmbeddingFixture, session: &Session) -> Vec<Vec<String>> {
     session.close().await;
     let loops = world.loops(session.id()).await;

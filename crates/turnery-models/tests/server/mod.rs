@@ -357,7 +357,7 @@ pub(crate) fn tool_result(id: &str, content: Vec<Content>, is_error: bool) -> Me
     }
 }
 
-/// Deltas joined per block: their boundaries may depend only on the events.
+/// Creates a delta with text of a block.
 pub(crate) fn text_delta(block: u32, text: &str) -> ModelDelta {
     ModelDelta::Text {
         block,

@@ -1,4 +1,4 @@
-//! Tests that the embedding page lists the actual API.
+//! Tests that the embedding page lists the channels for activities and usage.
 
 const PAGE: &str = include_str!("../../../../docs/embedding.md");
 

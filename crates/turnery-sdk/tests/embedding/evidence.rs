@@ -31,9 +31,9 @@ pub(crate) struct PromptFigures {
     pub(crate) total: Usage,
 }
 
-/// Stored session.
+/// StoredSession session.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredSession {
     pub(crate) spawned_by: Option<SessionId>,
     pub(crate) records: Vec<LoopRecord>,
     pub(crate) report: ReportFigures,
@@ -44,7 +44,7 @@ pub(crate) struct Evidence {
     /// Session that the user sees.
     pub(crate) root: SessionId,
     /// The root session and its sub-agents' sessions.
-    pub(crate) sessions: BTreeMap<SessionId, Stored>,
+    pub(crate) sessions: BTreeMap<SessionId, StoredSession>,
     pub(crate) prompts: Vec<PromptFigures>,
     /// All activities of the root.
     pub(crate) shown: Vec<PromptActivity>,
@@ -54,6 +54,7 @@ pub(crate) struct Evidence {
     pub(crate) calls: Vec<ModelCallAttempt>,
     /// Usage claimed by the test models themselves, independent of the code under test.
     pub(crate) answered: Vec<ToyResponse>,
+    /// Number of failed attempts of model calls, counted by the test models.
     pub(crate) failed: usize,
     /// Usage of child sessions that are not in the store.
     pub(crate) hired: Usage,
@@ -151,7 +152,7 @@ impl Evidence {
         let mut sessions = BTreeMap::new();
         for info in world.store.list(all).await.unwrap().sessions {
             let records = world.store.loops(&info.id, 0).await.unwrap();
-            let stored = Stored {
+            let stored = StoredSession {
                 spawned_by: info.spawned_by.map(|call| call.session_id),
                 report: ReportFigures::from(&UsageReport::from_records(
                     records.iter().map(|record| &**record),
@@ -181,11 +182,11 @@ impl Evidence {
         self.sessions.values().flat_map(|stored| &stored.records)
     }
 
-    pub(crate) fn root(&self) -> &Stored {
+    pub(crate) fn root(&self) -> &StoredSession {
         &self.sessions[&self.root]
     }
 
-    pub(crate) fn root_mut(&mut self) -> &mut Stored {
+    pub(crate) fn root_mut(&mut self) -> &mut StoredSession {
         self.sessions.get_mut(&self.root).unwrap()
     }
 
@@ -209,7 +210,8 @@ impl Evidence {
                 .is_some_and(|parent| self.is_descendant(parent, other))
     }
 
-    /// Returns the usage of a session as claimed by the models.
+    /// Returns the usage of a session and its descendants as claimed by the models, by purpose and model.
+    /// Turns of descendants count as `subagent`.
     pub(crate) fn expected_usage(&self, session: &SessionId) -> BTreeMap<Row, Usage> {
         let answered = self.answered.iter();
         let below = answered.filter(|it| self.is_descendant(&it.session_id, session));

@@ -2,7 +2,7 @@
 
 use crate::{
     evidence::{Evidence, rows},
-    session_runs::{Answer, RunAction, Step, VoteOutcome, happened, on_paused_clock, run_session},
+    session_runs::{RunAction, ScriptedCall, Step, happened, on_paused_clock, run_session},
     usage_laws::broken_laws,
 };
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ fn scaled_usage(n: u64) -> Usage {
     }
 }
 
-fn ends(with: u8) -> Answer {
-    Answer {
+fn ends(with: u8) -> ScriptedCall {
+    ScriptedCall {
         retries: 0,
         spends: Some(UNIT_USAGE),
         end: with,
@@ -55,12 +55,12 @@ const HANG: u8 = 16;
 
 /// Runs a session with everything that [`happened`] knows of.
 fn full_session() -> Evidence {
-    let retried = Answer {
+    let retried = ScriptedCall {
         retries: 1,
         ..ends(HIRE)
     };
     // Long enough that the history is summarized before the next call.
-    let long = Answer {
+    let long = ScriptedCall {
         spends: Some(Usage {
             cache_read: 11_000,
             ..UNIT_USAGE
@@ -90,7 +90,7 @@ fn full_session() -> Evidence {
         step(RunAction::Branch(0)),
         step(RunAction::Say),
         step(RunAction::Compact),
-        step(RunAction::Try(VoteOutcome::Judge)),
+        step(RunAction::Try(SelectionStrategy::Judge(None))),
         Step {
             interjection: Some(0),
             ..step(RunAction::Say)

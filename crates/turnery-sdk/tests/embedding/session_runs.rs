@@ -28,7 +28,7 @@ use turnery_store::SqliteStore;
 
 /// One call of a model.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ScriptedCall {
     pub(crate) retries: u32,
     pub(crate) spends: Option<Usage>,
     /// How the response ends.
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
 }
 
 /// Next action on the session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum RunAction {
     Say,
     /// A prompt rejected by an input filter.
@@ -45,28 +45,21 @@ pub(crate) enum RunAction {
     Rerun(usize),
     Branch(usize),
     Compact,
-    Try(VoteOutcome),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum VoteOutcome {
-    Fewest,
-    Most,
-    Judge,
+    Try(SelectionStrategy),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) what: RunAction,
     pub(crate) second: bool,
-    /// Latest time of a cancel. Unit: milliseconds. Models and tools act in steps of ten, so that no cancel
-    /// coincides with a response.
+    /// Time after which the step's prompt is cancelled, if it still runs. Unit: milliseconds. Models and
+    /// tools act in steps of ten, so that no cancel coincides with a response.
     pub(crate) patience: u64,
     /// Time of an interjection; a follow-up if even. Unit: tens of milliseconds.
     pub(crate) interjection: Option<u64>,
 }
 
-impl Answer {
+impl ScriptedCall {
     fn acts(&self) -> Vec<ToyStep> {
         let mut acts: Vec<ToyStep> = (1..=self.retries).map(ToyStep::Retry).collect();
         acts.push(ToyStep::Pause(Duration::from_millis(10)));
@@ -89,7 +82,7 @@ impl Answer {
     }
 }
 
-fn any_answer() -> impl Strategy<Value = Answer> {
+fn any_answer() -> impl Strategy<Value = ScriptedCall> {
     let most = 20_000u64;
     let usage = (0..most, 0..most, 0..2 * most, 0..most, 0..most);
     let usage = usage.prop_map(
@@ -103,7 +96,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
     );
     let retries = prop_oneof![4 => Just(0), 1 => 1..3u32];
     let spends = prop_oneof![1 => Just(None), 7 => usage.prop_map(Some)];
-    (retries, spends, 0..17u8).prop_map(|(retries, spends, end)| Answer {
+    (retries, spends, 0..17u8).prop_map(|(retries, spends, end)| ScriptedCall {
         retries,
         spends,
         end,
@@ -117,9 +110,9 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (0..100usize).prop_map(RunAction::Rerun),
         2 => (0..100usize).prop_map(RunAction::Branch),
         1 => Just(RunAction::Compact),
-        1 => Just(RunAction::Try(VoteOutcome::Fewest)),
-        1 => Just(RunAction::Try(VoteOutcome::Most)),
-        3 => Just(RunAction::Try(VoteOutcome::Judge)),
+        1 => Just(RunAction::Try(SelectionStrategy::FewestTokens)),
+        1 => Just(RunAction::Try(SelectionStrategy::MostTokens)),
+        3 => Just(RunAction::Try(SelectionStrategy::Judge(None))),
     ];
     let patience = prop_oneof![1 => 0..40u64, 3 => 1000..3000u64];
     let interjection = prop::option::of(0..20u64);
@@ -176,14 +169,9 @@ async fn start_step(
             None => session.prompt(long_input(), options),
         },
         RunAction::Compact => session.compact(options),
-        RunAction::Try(vote) => {
+        RunAction::Try(strategy) => {
             let both = ["toy/one", "toy/two"].map(|it| it.parse::<ModelName>().unwrap().into());
-            let pick = match vote {
-                VoteOutcome::Fewest => SelectionStrategy::FewestTokens,
-                VoteOutcome::Most => SelectionStrategy::MostTokens,
-                VoteOutcome::Judge => SelectionStrategy::Judge(None),
-            };
-            session.evaluate(long_input(), both.to_vec(), pick, options)
+            session.evaluate(long_input(), both.to_vec(), strategy, options)
         }
     };
     ticket.unwrap()
@@ -203,10 +191,14 @@ fn interject_later(session: &Session, interjection: u64) {
 }
 
 /// Runs a session from its first prompt until it is closed.
-pub(crate) async fn run_session(one: &[Answer], two: &[Answer], steps: &[Step]) -> Evidence {
+pub(crate) async fn run_session(
+    one: &[ScriptedCall],
+    two: &[ScriptedCall],
+    steps: &[Step],
+) -> Evidence {
     let folder = tempfile::tempdir().unwrap();
     let store = ClockHoldingStore(SqliteStore::open(folder.path().join("sessions.db")));
-    let script = |answers: &[Answer]| answers.iter().map(Answer::acts).collect();
+    let script = |answers: &[ScriptedCall]| answers.iter().map(ScriptedCall::acts).collect();
     let world = World::with_small_context(Arc::new(store), script(one), script(two));
     let session = world.session().await;
     let mut observer = session.observe(None);

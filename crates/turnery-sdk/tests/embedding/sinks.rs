@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use turnery_engine::{EventKind, Outcome, TurnStop};
 use turnery_sdk::{ActivityEvent, ActivitySink, ChannelSink, PromptActivity, SessionExt as _};
 
-/// Sink that takes an activity only with a permit.
+/// Sink that receives an activity at once, and finishes it only with a permit.
 struct Gate {
     permits: Semaphore,
     received: Mutex<Vec<PromptActivity>>,
@@ -152,7 +152,7 @@ async fn channel_sink_waits_only_while_full() {
 
 // proves: LASH-82, LASH-86
 #[tokio::test(start_paused = true)]
-async fn closed_channel_sink_blocks_and_loses_nothing() {
+async fn closed_channel_sink_neither_blocks_nor_loses() {
     let turn = std::iter::repeat_n(ToyStep::Say("x"), 100).collect();
     let world = World::new(vec![turn]);
     let session = world.session().await;

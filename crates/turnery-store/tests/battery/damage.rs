@@ -47,6 +47,13 @@ struct Case {
     expected_names: &'static [&'static str],
 }
 
+impl Case {
+    fn expected_ids(&self) -> Vec<LoopId> {
+        let loops = self.remaining_loops.iter();
+        loops.map(|it| loop_id("s1", *it)).collect()
+    }
+}
+
 const ALL_LOOPS: &[u32] = &[1, 2, 3, 4, 5, 6];
 
 const CASES: &[Case] = &[
@@ -266,11 +273,7 @@ async fn damage_is_reported_and_the_rest_is_read() {
         run_sql(&path, case.sql);
         let store = SqliteStore::open(path.clone());
         let id = "s1".into();
-        let expected: Vec<LoopId> = case
-            .remaining_loops
-            .iter()
-            .map(|it| loop_id("s1", *it))
-            .collect();
+        let expected = case.expected_ids();
 
         let damage = store.check(Some(&id)).await.unwrap();
         let text = damage_text(&damage);
@@ -343,11 +346,7 @@ async fn repair_fixes_damage_and_keeps_previous_values() {
         assert_eq!(rows(&copy), before, "{}", case.sql);
 
         let history = store.history(&id).await.unwrap();
-        let expected: Vec<LoopId> = case
-            .remaining_loops
-            .iter()
-            .map(|it| loop_id("s1", *it))
-            .collect();
+        let expected = case.expected_ids();
         assert_eq!(ids(&history.loops), expected, "{}", case.sql);
         assert_eq!(history.damage, Vec::new(), "{}", case.sql);
         assert_eq!(
@@ -424,11 +423,7 @@ async fn repair_of_rows_without_a_checksum_is_complete() {
         // Unlike in other rows, a changed word goes unnoticed here.
         if !repair.changes.is_empty() {
             let history = store.history(&id).await.unwrap();
-            let expected: Vec<LoopId> = case
-                .remaining_loops
-                .iter()
-                .map(|it| loop_id("s1", *it))
-                .collect();
+            let expected = case.expected_ids();
             assert_eq!(ids(&history.loops), expected, "{context}");
         }
     }

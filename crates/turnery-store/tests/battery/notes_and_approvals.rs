@@ -161,7 +161,7 @@ async fn archived_session_is_listed_on_request(world: &World) {
     let away = store.patch(&"s1".into(), put_away(true)).await.unwrap();
     assert!(away.archived);
     assert_eq!(store.info(&"s1".into()).await, Ok(away));
-    // Patches of other fields leave the roots unchanged.
+    // Patches of other fields leave the session archived.
     let titled = SessionPatch {
         title: Some(Some("a".to_owned())),
         ..SessionPatch::default()

@@ -5,7 +5,7 @@
 //! process.
 
 use super::{
-    confined_thread::KillThread,
+    kill_thread::KillThread,
     program::decode_environment,
     stop_report::RunningProcess,
     supervised_tree::{SupervisorCommand, SupervisorReport, send_now},
@@ -54,8 +54,9 @@ const MAX_NAMED: usize = 20;
 /// started by hand.
 const USAGE_ERROR: i32 = 2;
 
-/// Supervises `command` until it ends: a folder, the program that runs in it, and the program's arguments.
-/// The control socket is standard input.
+/// Supervises a program until it ends, and returns the exit code of the supervisor itself: 0, or
+/// [`USAGE_ERROR`] if it failed early. `command` is a folder, the program that runs in it, and the program's
+/// arguments. The control socket is standard input; the program's status is reported through it.
 pub(super) fn run(command: &[OsString]) -> i32 {
     match supervise(command) {
         Ok(()) => 0,
@@ -193,7 +194,7 @@ struct Supervisor {
     /// The program; `None` once it was reaped.
     leader: Option<Pid>,
     /// Thread that can kill everything confined with the program.
-    confined: Option<KillThread>,
+    kill_thread: Option<KillThread>,
     /// Raw wait status of the program, once it was reaped.
     status: Option<i32>,
 }
@@ -228,7 +229,7 @@ impl Supervisor {
     /// Kills children until there are none. Reports once, at the latest when they take too long.
     async fn kill_all(&mut self) {
         self.signal_group(Signal::KILL);
-        if let Some(confined) = &self.confined {
+        if let Some(kill_thread) = &self.kill_thread {
             confined.kill_all();
         }
         let end = Instant::now() + KILL_TIMEOUT;

@@ -100,7 +100,7 @@ impl LocalServers {
         user_servers(all).filter(has_models).find_map(first_model)
     }
 
-    /// Returns a server at a configured address that was queried and reported no models.
+    /// Returns the first server at a configured address that did not answer or reported no models.
     pub(crate) fn silent_server<'a>(
         &self,
         all: &'a [ProviderConfig],

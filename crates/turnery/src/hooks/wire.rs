@@ -2,12 +2,14 @@
 
 use super::process::CommandOutput;
 use crate::config::HookPoint;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{path::Path, sync::Arc};
 use turnery_engine::{
-    CallId, Content, HookRequest, LlmMessage, LoopId, LoopRecord, Message, SessionId, Usage,
+    CallId, Content, ContextSize, HookRequest, LlmMessage, LoopId, LoopRecord, Message, SessionId,
+    Usage,
 };
 
 /// Exit code for a stop, with the reason on stderr.
@@ -16,13 +18,14 @@ const EXIT_STOP: i32 = 2;
 const MAX_QUOTED_CHARS: usize = 400;
 
 /// Input of a hook's command: one JSON object on stdin, on one line.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(super) struct HookInput<'a> {
     /// Id of the session; `turnery sessions show ID --json` prints what is stored of it.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub(super) session_id: &'a SessionId,
     /// Id of the loop: one run of the agent for one prompt.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub(super) loop_id: &'a LoopId,
     /// The session's folder, in which the command runs.
     pub(super) cwd: &'a Path,
@@ -32,7 +35,8 @@ pub(super) struct HookInput<'a> {
 }
 
 /// Event, named by the `on` of the configuration, with its details.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub(super) enum HookEvent<'a> {
     /// A prompt is about to begin.
@@ -55,12 +59,12 @@ pub(super) enum HookEvent<'a> {
         /// Number of the turn in its loop, from 0.
         turn: u32,
         /// Tokens of the turn, if the provider reported them.
-        usage: Option<HookUsage>,
+        usage: Option<Usage>,
     },
     /// A tool call is about to run.
     BeforeTool {
         /// Id of the call.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         call_id: &'a CallId,
         /// Name of the tool.
         tool: &'a str,
@@ -70,7 +74,7 @@ pub(super) enum HookEvent<'a> {
     /// A tool call has ended.
     AfterTool {
         /// Id of the call.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         call_id: &'a CallId,
         /// Name of the tool.
         tool: &'a str,
@@ -82,16 +86,16 @@ pub(super) enum HookEvent<'a> {
     /// Older messages are about to be summarised.
     BeforeCompaction {
         /// Size of the next request without a summary.
-        before: HookContextSize,
+        before: ContextSize,
     },
     /// Older messages were summarised.
     AfterCompaction {
         /// Size of the next request without the summary.
-        before: HookContextSize,
+        before: ContextSize,
         /// Size of the next request with the summary.
-        after: HookContextSize,
+        after: ContextSize,
     },
-    /// The model's answer ended in an error.
+    /// The loop has failed, for example because the model could not be reached.
     OnError {
         /// Message of the error.
         message: &'a str,
@@ -110,38 +114,15 @@ pub(super) enum HookEvent<'a> {
         /// Text of the model's last message.
         text: String,
         /// Tokens of all turns.
-        usage: HookUsage,
+        usage: Usage,
     },
-}
-
-/// Token counts.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct HookUsage {
-    /// Input tokens that were not read from a cache.
-    input: u64,
-    /// Output tokens, including reasoning.
-    output: u64,
-    /// Part of `output` spent on reasoning.
-    reasoning: u64,
-    /// Input tokens read from a cache.
-    cache_read: u64,
-    /// Input tokens written to a cache.
-    cache_write: u64,
-}
-
-/// Size of a request to the model.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct HookContextSize {
-    /// Estimated number of tokens.
-    tokens: u64,
-    /// Number of messages.
-    messages: u64,
 }
 
 /// Output of a hook's command that exits with code 0: one JSON object on stdout, or nothing, which means `go`. Exit
 /// code 2 means `stop`, with the reason on stderr. Any other exit code is a failure: a stop if the agent waits for
 /// the hook, a warning if the event is already over.
-#[derive(Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct HookResponse {
     /// What the agent is to do.
@@ -152,7 +133,8 @@ pub(super) struct HookResponse {
 }
 
 /// Instruction of a hook to the agent. One that does not suit the event means `go`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HookAction {
     /// Continue.
@@ -183,27 +165,6 @@ impl HookEvent<'_> {
     }
 }
 
-impl From<Usage> for HookUsage {
-    fn from(usage: Usage) -> Self {
-        Self {
-            input: usage.input,
-            output: usage.output,
-            reasoning: usage.reasoning,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-        }
-    }
-}
-
-impl From<turnery_engine::ContextSize> for HookContextSize {
-    fn from(size: turnery_engine::ContextSize) -> Self {
-        Self {
-            tokens: size.tokens,
-            messages: size.messages,
-        }
-    }
-}
-
 /// Converts a request of the agent to its hook point and event.
 pub(super) fn hook_event<'a>(
     hook: &'a HookRequest,
@@ -219,7 +180,7 @@ pub(super) fn hook_event<'a>(
             HookPoint::AfterTurn,
             HookEvent::AfterTurn {
                 turn: *turn_index,
-                usage: usage.map(HookUsage::from),
+                usage: *usage,
             },
         ),
         HookRequest::BeforeTool(call) => (
@@ -247,7 +208,7 @@ pub(super) fn hook_event<'a>(
             },
         ),
         HookRequest::BeforeCompaction(size) => {
-            let before = (*size).into();
+            let before = *size;
             (
                 HookPoint::BeforeCompaction,
                 HookEvent::BeforeCompaction { before },
@@ -256,8 +217,8 @@ pub(super) fn hook_event<'a>(
         HookRequest::AfterCompaction { before, after } => (
             HookPoint::AfterCompaction,
             HookEvent::AfterCompaction {
-                before: (*before).into(),
-                after: (*after).into(),
+                before: *before,
+                after: *after,
             },
         ),
         HookRequest::OnError { message } => (HookPoint::OnError, HookEvent::OnError { message }),
@@ -274,7 +235,7 @@ pub(super) fn after_loop_event<'a>(record: &LoopRecord) -> HookEvent<'a> {
         status: serde_json::json!(record.status),
         outcome: serde_json::json!(record.outcome),
         text: last_assistant_text(&record.messages),
-        usage: record.usage.into(),
+        usage: record.usage,
     }
 }
 

@@ -87,7 +87,7 @@ impl RunResult {
         }
     }
 
-    /// Returns the result of a prompt that ended.
+    /// Returns the result of a prompt that ended, and prints a line for each of its candidates to stderr.
     pub(super) fn from_prompt(
         session_id: SessionId,
         model: String,

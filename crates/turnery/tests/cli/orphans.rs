@@ -439,7 +439,7 @@ async fn hangup_ends_a_run_like_termination() {
 /// An embedding program uses another executable as supervisor, and ends all processes from a thread without a
 /// runtime.
 #[tokio::test]
-async fn end_all_kills_every_tree_from_any_thread() {
+async fn kill_all_ends_every_tree_from_any_thread() {
     processes::supervise_with(env!("CARGO_BIN_EXE_turnery"));
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);

@@ -1,4 +1,4 @@
-//! Slash commands from Markdown files, for scripts and editors; and a process that is killed during a call.
+//! Tests slash commands, built-in and from Markdown files, in `turnery run` and in an editor.
 
 use crate::{editor::Editor, home::Home};
 use serde_json::json;
