@@ -7,7 +7,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use turnery_engine::{EventKind, LoopStatus, Usage};
-use turnery_sdk::ActivityEvent;
+use turnery_sdk::{ActivityEvent, SelectionStrategy};
 
 /// Usage of each response.
 const UNIT_USAGE: Usage = Usage {

@@ -219,7 +219,7 @@ pub(crate) async fn run_session(
         session.set_model(model).await.unwrap();
         let cancel = CancellationToken::new();
         let options = PromptOptions::cancelled_by(cancel.clone());
-        let ticket = start_step(&session, any_step.what, options).await;
+        let ticket = start_step(&session, any_step.what.clone(), options).await;
         if let Some(interjection) = any_step.interjection {
             interject_later(&session, interjection);
         }

@@ -119,10 +119,10 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
                 started
             }
         };
-        let (leader, confined) = match started {
-            Ok((child, confined)) => {
+        let (leader, kill_thread) = match started {
+            Ok((child, kill_thread)) => {
                 let id = i32::try_from(child.id()).ok();
-                (id.and_then(Pid::from_raw), confined)
+                (id.and_then(Pid::from_raw), kill_thread)
             }
             Err(error) => {
                 let line = match error.raw_os_error() {
@@ -138,7 +138,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             control,
             child_exits,
             leader,
-            confined,
+            kill_thread,
             status: None,
         };
         tree.watch().await;
@@ -230,7 +230,7 @@ impl Supervisor {
     async fn kill_all(&mut self) {
         self.signal_group(Signal::KILL);
         if let Some(kill_thread) = &self.kill_thread {
-            confined.kill_all();
+            kill_thread.kill_all();
         }
         let end = Instant::now() + KILL_TIMEOUT;
         let mut intervals = 0;
