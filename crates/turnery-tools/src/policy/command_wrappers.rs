@@ -287,7 +287,7 @@ pub(crate) fn is_opaque(name: &str, args: &[ShellWord]) -> bool {
                 || (word.starts_with('-') && !word.starts_with("--") && word.contains(['x', 'X']))
         });
     }
-    program.is("rg") && has(&|word| word.starts_with("--pre"))
+    program.is("rg") && has(&|word| word.starts_with("--pre") || word.starts_with("--hostname"))
         || evaluates_subscript(&program, args)
 }
 

@@ -29,6 +29,9 @@ fn read_rule_stops_no_line_that_shows_other_files() {
     let of_commits = [
         "git diff",
         "git diff -- .",
+        "git diff -- src .",
+        "git diff HEAD -- .",
+        "git diff HEAD~1..HEAD .",
         "git show HEAD",
         "git log -p",
         "git grep foo",
@@ -68,7 +71,6 @@ fn read_rule_stops_no_line_that_shows_other_files() {
         "git ls-files -zo '*env' | xargs -0 cat --",
         "git -C src diff ../README.md ../.env",
         "git diff ../x/src .",
-        "git diff -- src .",
         "find . -type f -exec grep -l foo {} +",
         "find . -type f | xargs grep -l foo",
         "git diff --no-index src .env",
@@ -83,6 +85,14 @@ fn read_rule_stops_no_line_that_shows_other_files() {
     };
     add("README.md");
     check(&stopped, &allowed);
+    let name = cwd.file_name().unwrap().display();
+    let untracked = [
+        format!("git diff ../{name} src"),
+        format!("git diff ../{name} -"),
+        format!("git diff -- ../{name} -d"),
+        format!("git diff --end-of-options ../{name} -d"),
+    ];
+    check(&untracked.each_ref().map(String::as_str), &[]);
     check(&[], &of_commits);
     add(".env");
     check(&of_commits, &allowed);
@@ -203,5 +213,29 @@ fn message_of_commit_names_no_file() {
         "git commit --trailer -m .env",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+/// A program that starts git shows what git shows.
+#[test]
+fn started_git_and_other_folders_are_considered_in_auto() {
+    let bench = everyday_fixture();
+    let judge = |deny: &str, line: &str| {
+        let policy = Policy::new(Mode::Auto, Vec::new(), vec![deny.parse().unwrap()]);
+        is_allowed(&bench, &policy, line)
+    };
+    for line in [
+        "nice git remote -v",
+        "time git config --get remote.origin.url",
+    ] {
+        assert!(!judge("read(.git/config)", line), "{line}");
+        assert!(judge("read(.env)", line), "{line}");
+    }
+    for line in [
+        "git -C src rm lib.rs",
+        "git -C src commit -qF lib.rs --allow-empty",
+    ] {
+        assert!(!judge("edit(src/lib.rs)", line), "{line}");
+        assert!(judge("edit(docs/x)", line), "{line}");
     }
 }

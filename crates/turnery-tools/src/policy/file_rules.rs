@@ -49,12 +49,7 @@ impl Policy {
         workspace: &Workspace,
     ) -> bool {
         let bases = &access.bases;
-        let named = |command: &SimpleCommand| {
-            let folders = git::is_git(command)
-                .then(|| git::working_folders(command, bases))
-                .flatten();
-            named_paths(command, folders.as_ref().unwrap_or(bases), workspace)
-        };
+        let named = |command: &SimpleCommand| named_paths(command, bases, workspace);
         let is_about_files = |rule: &&Rule| {
             matches!(rule.pattern, Some(RulePattern::Files { .. }))
                 && matches!(rule.tool.as_str(), READ_GROUP | EDIT_GROUP)
@@ -121,12 +116,15 @@ impl Policy {
                 let mut rules = rules.iter().filter(|rule| rule.tool == READ_GROUP);
                 rules.any(|rule| rule.denies_file(path, workspace.roots()))
             };
+            let mut git_commands = std::iter::once(command).chain(&started.commands);
             if reads.iter().flat_map(|it| &it.paths).any(denies_reading)
-                || git::settings_files(command, bases)
-                    .iter()
-                    .any(denies_reading)
-                || git::may_quote_linked_file(command, bases, &|path| {
-                    denies_reading(&path.to_owned())
+                || git_commands.any(|command| {
+                    git::settings_files(command, bases)
+                        .iter()
+                        .any(denies_reading)
+                        || git::may_quote_linked_file(command, bases, &|path| {
+                            denies_reading(&path.to_owned())
+                        })
                 })
                 || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
             {

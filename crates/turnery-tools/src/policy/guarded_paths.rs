@@ -365,6 +365,8 @@ fn folded_parts_in_work_tree(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> = path
         .components()
         .map(|part| fold_case(&part.as_os_str().to_string_lossy()))
+        // Some of the file systems that ignore case ignore dots at the end of a name too.
+        .map(|name| name.trim_end_matches('.').to_owned())
         .collect();
     let is_worktrees_folder = |two: &[String]| match two {
         [agent, folder] => WORKTREE_AGENTS.contains(&agent.as_str()) && folder == "worktrees",

@@ -230,6 +230,8 @@ fn guarded_name_is_recognised_in_other_case() {
     let bench = GuardedFixture::new();
     for path in [
         ".vſcode/tasks.json",
+        ".git./config",
+        ".envrc..",
         ".ſsh/config",
         ".proﬁle",
         ".g\u{200b}it/config",

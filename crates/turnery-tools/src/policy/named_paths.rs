@@ -1,6 +1,8 @@
 //! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
 
-use super::{command_line::SimpleCommand, command_starters::git_subcommand, shell_word::ShellWord};
+use super::{
+    command_line::SimpleCommand, command_starters::git_subcommand, git, shell_word::ShellWord,
+};
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -27,9 +29,15 @@ pub(super) fn named_paths(
             .filter_map(|arg| arg.known_text())
             .collect(),
     };
+    let mut folders = bases.to_vec();
+    if git::is_git(command) {
+        folders.extend(git::working_folders(command, bases).into_iter().flatten());
+        folders.sort();
+        folders.dedup();
+    }
     all_paths(
         words.into_iter().flat_map(named_parts).collect(),
-        bases,
+        &folders,
         workspace,
     )
 }

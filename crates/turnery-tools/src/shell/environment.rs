@@ -15,6 +15,7 @@ use std::{
 /// stands for any text.
 pub const HIDDEN_ENV: &[&str] = &[
     "*APIKEY",
+    "*API_KEYS",
     "*AUTH*",
     "*CONNECTION_STRING*",
     "*COOKIE*",
@@ -33,9 +34,12 @@ pub const HIDDEN_ENV: &[&str] = &[
     "*_TOKEN",
     "AMQP_URL",
     "APITOKEN",
+    "BEARER",
+    "CREDENTIALS",
     "DATABASE_URL",
     "MONGODB_URI",
     "MONGO_URL",
+    "PASSPHRASE",
     "REDIS_URL",
     "SSHPASS",
     "TOKEN",
@@ -322,6 +326,10 @@ mod tests {
             "DB_PASSWD",
             "SMTP_PASSPHRASE",
             "SSHPASS",
+            "OPENAI_API_KEYS",
+            "BEARER",
+            "CREDENTIALS",
+            "PASSPHRASE",
             "REDIS_URL",
             "AZURE_STORAGE_CONNECTION_STRING",
             "BASIC_AUTH",
@@ -340,7 +348,7 @@ mod tests {
             "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
-        let (removed, kept) = names.split_at(24);
+        let (removed, kept) = names.split_at(28);
         assert!(
             removed
                 .iter()

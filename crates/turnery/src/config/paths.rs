@@ -1,7 +1,7 @@
 //! Locates turnery's configuration, keys and sessions.
 
 use super::{KeyFile, environment::EnvLookup};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Paths of turnery's files. `TURNERY_HOME` moves all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +19,15 @@ pub(crate) struct Paths {
 impl Paths {
     /// Resolves the paths. `config` is the file named on the command line.
     pub(crate) fn resolve(lookup: EnvLookup<'_>, config: Option<&Path>) -> Self {
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let home = lookup("TURNERY_HOME").map(|home| absolute(PathBuf::from(home)));
+        let home = lookup("TURNERY_HOME").map(PathBuf::from);
         let in_home = |usual: fn() -> Option<PathBuf>| {
             let usual = || usual().map(|folder| folder.join("turnery"));
-            home.clone().or_else(usual)
+            home.clone().or_else(usual).map(absolute_without_dots)
         };
         let config_folder = in_home(dirs::config_dir);
         let data_folder = in_home(dirs::data_dir);
         let file = |folder: &Option<PathBuf>, name| Some(folder.as_ref()?.join(name));
-        let config = config.map(|file| absolute(file.to_owned()));
+        let config = config.map(|file| absolute_without_dots(file.to_owned()));
         Self {
             config_file: config.or_else(|| file(&config_folder, "config.toml")),
             commands_folder: file(&config_folder, "commands"),
@@ -69,9 +68,48 @@ impl Paths {
     }
 }
 
+/// Returns the absolute path without `..`, which the sandbox could not exclude by name. A link before `..` is followed.
+fn absolute_without_dots(path: PathBuf) -> PathBuf {
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            plain = plain.canonicalize().unwrap_or(plain);
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_contain_no_dots() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::os::unix::fs::symlink("a/b", top.join("link")).unwrap();
+        for (home, expected) in [
+            ("a/..", ""),
+            ("a/../x", "x"),
+            ("a/b/../../x/y", "x/y"),
+            ("absent/../x", "x"),
+            ("link/..", "a"),
+            ("link", "link"),
+        ] {
+            let named = top.join(home);
+            let lookup = |name: &str| (name == "TURNERY_HOME").then(|| named.display().to_string());
+            let paths = Paths::resolve(&lookup, Some(&named.join("c.toml")));
+            let expected = top.join(expected);
+            let key_file = paths.key_file.unwrap();
+            assert_eq!(key_file, expected.join("keys.json"), "{home}");
+            assert_eq!(paths.config_file, Some(expected.join("c.toml")), "{home}");
+        }
+    }
 
     #[test]
     fn turnery_home_moves_all_paths_but_named_config() {

@@ -1,7 +1,7 @@
 //! Determines which git commands show file contents, and which files those may be.
 
 use super::{
-    SimpleCommand, config,
+    SimpleCommand, config, covered_commands,
     git_dir::{
         EntryKind, can_git_enter, entry_kind, git_dir_has_links, is_valid_head, may_be_git_dir,
         read_pointer,
@@ -172,25 +172,46 @@ pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> 
             .is_some_and(|folders| folders.iter().all(is_in_repository))
 }
 
-/// Returns true for subcommands that only read what is tracked, unless an option adds other files. `git diff` compares
-/// any two files or folders of which one is outside the repository.
+/// Returns true for subcommands that only read what is tracked, unless an option adds other files.
 fn only_reads_tracked(subcommand: &[ShellWord]) -> bool {
     let Some((name, args)) = subcommand.split_first() else {
         return false;
     };
-    let is_operand = |arg: &&ShellWord| arg.known_text().is_none_or(|it| !it.starts_with('-'));
     match name.known_text() {
-        Some("diff") => args.iter().filter(is_operand).count() < 2,
+        Some("diff") => !may_compare_any_files(args),
         Some("blame" | "grep" | "log" | "rev-list" | "shortlog" | "show" | "status") => true,
         Some(_) | None => false,
     }
 }
 
+/// Returns true for `git diff` of two files or folders, of which one may be outside the repository or stdin: it compares
+/// them as `diff` would.
+fn may_compare_any_files(args: &[ShellWord]) -> bool {
+    let is_end = |arg: &ShellWord| matches!(arg.known_text(), Some("--" | "--end-of-options"));
+    let (before, after) = match args.iter().position(is_end) {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (args, &[][..]),
+    };
+    let is_operand = |arg: &&ShellWord| match arg.known_text() {
+        Some(word) => word == "-" || !word.starts_with('-'),
+        None => true,
+    };
+    let operands = before.iter().filter(is_operand).chain(after);
+    // A revision such as `main..topic` contains no part that is `..`.
+    let may_be_outside = |arg: &ShellWord| {
+        arg.known_text().is_none_or(|word| {
+            word == "-" || word.starts_with('/') || word.split('/').any(|it| it == "..")
+        })
+    };
+    operands.clone().count() >= 2 && operands.clone().any(may_be_outside)
+}
+
 /// Returns true for `git blame`, which quotes lists of ignored commits that the user's configuration names in the work
 /// tree.
 pub(super) fn is_blame(command: &SimpleCommand) -> bool {
+    let command = &covered_commands::as_plain_git(command);
     let mut names = ["annotate", "blame", "pickaxe"].into_iter();
-    super::is_git(command) && names.any(|word| super::has_word(command, word))
+    command.name == "git" && names.any(|word| super::has_word(command, word))
 }
 
 /// Returns true for a `git blame` that may quote a file that fulfils `is_met`, because a link in the work tree leads to
@@ -216,8 +237,9 @@ pub(crate) fn may_quote_linked_file(
 
 /// Returns git's own configuration files for commands that show lines of them.
 pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+    let command = &covered_commands::as_plain_git(command);
     let has = |word| super::has_word(command, word);
-    if !super::is_git(command)
+    if command.name != "git"
         || !["config", "ls-remote", "remote", "var"]
             .into_iter()
             .any(has)

@@ -292,6 +292,15 @@ fn blame_shows_no_denied_file() {
         assert!(matches!(judge(line), Judgement::Ask { .. }), "{line}");
     }
     assert_eq!(judge("git log --oneline"), Judgement::Allow);
+    let auto = Policy::new(Mode::Auto, vec![], policy.deny_rules().to_vec());
+    for line in [
+        "nice git blame src/a.txt",
+        "time git blame src/a.txt",
+        "git-blame src/a.txt",
+    ] {
+        let judged = bench.judge(&auto, &bench.work_tree, line);
+        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+    }
 }
 
 #[test]
