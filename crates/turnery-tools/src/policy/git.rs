@@ -5,6 +5,7 @@
 //! everything that git reads from it is known to name no program. The checks only read the disk; anything not
 //! understood is not plain.
 
+mod commit_args;
 mod config;
 mod covered_commands;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::{
     Workspace,
     workspace::{canonicalize, normalise_lexically},
 };
+pub(crate) use commit_args::{is_index_commit, words_but_messages};
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
     may_quote_linked_file, may_show_content, may_show_untracked, may_track, may_track_more,
@@ -155,26 +157,6 @@ pub(crate) fn classify_change(command: &SimpleCommand) -> GitChange {
         Some("add" | "commit") => GitChange::Index,
         _ => GitChange::WorkTree,
     }
-}
-
-/// Returns true for a `git commit` of the index that reads no other file. Without a message on the command
-/// line, git reads files to describe the commit.
-pub(crate) fn is_index_commit(command: &SimpleCommand) -> bool {
-    let mut args = command.args.iter().map(|arg| arg.known_text());
-    if args.next() != Some(Some("commit")) {
-        return false;
-    }
-    let mut has_message = false;
-    while let Some(arg) = args.next() {
-        has_message |= match arg {
-            Some("-m" | "-qm" | "-sm" | "--message") if args.next().is_some() => true,
-            Some("--no-edit") => true,
-            Some("-q" | "-s" | "--amend" | "--quiet" | "--signoff") => false,
-            Some(arg) if arg.starts_with("--message=") => true,
-            Some(_) | None => return false,
-        };
-    }
-    has_message
 }
 
 /// Returns true if a format or sort order asks for the signer of a commit, for which git starts gpg: `%G?`,

@@ -1,8 +1,6 @@
 //! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
 
-use super::{
-    command_line::SimpleCommand, command_starters::git_subcommand, git, shell_word::ShellWord,
-};
+use super::{command_line::SimpleCommand, command_starters::git_subcommand, git};
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -21,7 +19,7 @@ pub(super) fn named_paths(
 ) -> Vec<PathBuf> {
     let words = match git_subcommand(command) {
         Some([first, args @ ..]) if first.known_text() == Some("commit") => {
-            words_but_messages(args)
+            git::words_but_messages(args)
         }
         Some(_) | None => command
             .args
@@ -40,65 +38,6 @@ pub(super) fn named_paths(
         &folders,
         workspace,
     )
-}
-
-/// Returns the words of `git commit` but its messages, which may be about any file.
-fn words_but_messages(args: &[ShellWord]) -> Vec<&str> {
-    let (mut words, mut value, mut is_clear) = (Vec::new(), None, true);
-    for arg in args {
-        let word = arg.known_text().unwrap_or_default();
-        match value.take() {
-            Some(CommitValue::Message) if is_clear => continue,
-            Some(CommitValue::Other) => {
-                words.push(word);
-                continue;
-            }
-            Some(CommitValue::Message) | None => {}
-        }
-        value = match word {
-            "-C" | "-F" | "-c" | "-t" | "--author" | "--date" | "--file" => {
-                Some(CommitValue::Other)
-            }
-            _ => takes_message(word).then_some(CommitValue::Message),
-        };
-        let is_attached = word.starts_with("--message=");
-        let is_listed = value.is_some() || is_attached || FLAGS_BESIDE_MESSAGE.contains(&word);
-        // Another option may take the next word as its value.
-        is_clear &= !word.starts_with('-') || is_listed;
-        if !(is_clear && is_attached) {
-            words.push(word);
-        }
-    }
-    words
-}
-
-/// Value of an option of `git commit`, in the next word.
-enum CommitValue {
-    Message,
-    Other,
-}
-
-/// Options of `git commit` without a value that are usual beside a message.
-const FLAGS_BESIDE_MESSAGE: &[&str] = &[
-    "--all",
-    "--allow-empty",
-    "--amend",
-    "--no-edit",
-    "--no-verify",
-    "--quiet",
-    "--signoff",
-    "-a",
-    "-n",
-    "-q",
-    "-s",
-    "-v",
-];
-
-/// Returns true for an option of `git commit` whose value is the next word, a message.
-pub(super) fn takes_message(option: &str) -> bool {
-    let letters = option.strip_prefix('-').and_then(|it| it.strip_suffix('m'));
-    option == "--message"
-        || letters.is_some_and(|letters| letters.chars().all(|c| "aenqsv".contains(c)))
 }
 
 /// Returns the paths of the program if its name is a path. A shell reads a file that is no program as a script, and

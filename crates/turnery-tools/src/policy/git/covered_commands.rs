@@ -1,54 +1,12 @@
 //! Decides which git commands a rule can allow: those that stay in the checked repository.
 
-use super::{has_word, program_name, remotes};
-use crate::policy::{
-    command_line::SimpleCommand, command_starters::as_git_command, named_paths::takes_message,
-    shell_word::ShellWord,
+use super::{
+    commit_args::{commits_named_files, takes_message},
+    has_word, program_name, remotes,
 };
-
-/// Long options of `git commit` whose value, if any, is in the same word, and that name no files.
-const COMMIT_FLAGS: &[&str] = &[
-    "all",
-    "allow-empty",
-    "allow-empty-message",
-    "amend",
-    "branch",
-    "dry-run",
-    "edit",
-    "gpg-sign",
-    "long",
-    "no-edit",
-    "no-gpg-sign",
-    "no-post-rewrite",
-    "no-signoff",
-    "no-status",
-    "no-verify",
-    "null",
-    "porcelain",
-    "quiet",
-    "reset-author",
-    "short",
-    "signoff",
-    "status",
-    "untracked-files",
-    "verbose",
-    "verify",
-];
-
-/// Long options of `git commit` whose value may be the next word.
-const VALUED_COMMIT_OPTIONS: &[&str] = &[
-    "author",
-    "cleanup",
-    "date",
-    "file",
-    "fixup",
-    "message",
-    "reedit-message",
-    "reuse-message",
-    "squash",
-    "template",
-    "trailer",
-];
+use crate::policy::{
+    command_line::SimpleCommand, command_starters::as_git_command, shell_word::ShellWord,
+};
 
 /// Returns true if every word of the command is known, except the message of a commit, and it works in, and opens
 /// files of, no other folder than the checked repository. An unknown word may be any option.
@@ -132,42 +90,4 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
 fn shows_submodules(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     words.any(|word| word.starts_with("--sub") && word != "--submodule=short")
-}
-
-/// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the
-/// way to them and outside the work tree.
-fn commits_named_files(command: &SimpleCommand) -> bool {
-    let mut args = command.args.iter().map(|arg| arg.known_text());
-    if args.next() != Some(Some("commit")) {
-        return false;
-    }
-    while let Some(arg) = args.next() {
-        let Some(option) = arg.and_then(|arg| arg.strip_prefix('-')) else {
-            return true;
-        };
-        match option.strip_prefix('-') {
-            Some("") => return args.next().is_some(),
-            Some(long) => match long.split_once('=') {
-                Some((name, _)) if VALUED_COMMIT_OPTIONS.contains(&name) => {}
-                Some((name, _)) if COMMIT_FLAGS.contains(&name) => {}
-                None if VALUED_COMMIT_OPTIONS.contains(&long) => drop(args.next()),
-                None if COMMIT_FLAGS.contains(&long) => {}
-                // The option, or an abbreviation, may name files or take the next word as its value.
-                Some(_) | None => return true,
-            },
-            None => {
-                let valued = option.find(['C', 'F', 'c', 'm', 't', 'S', 'u']);
-                let flags = option.get(..valued.unwrap_or(option.len()));
-                if flags.is_none_or(|flags| flags.contains(['i', 'o'])) {
-                    return true;
-                }
-                // `-S` and `-u` have their value in the same word, or none.
-                let is_last = valued.is_some_and(|at| at + 1 == option.len());
-                if is_last && !option.ends_with(['S', 'u']) {
-                    args.next();
-                }
-            }
-        }
-    }
-    false
 }
