@@ -271,6 +271,7 @@ impl Agent {
         if let Some(instructions) = &request.instructions {
             settings.system = instructions.apply_to(&settings.system).into();
         }
+        settings.final_answer_format = request.final_answer_format.or(settings.final_answer_format);
         Ok(settings)
     }
 

@@ -15,6 +15,7 @@ pub mod compactor;
 pub mod cost_report;
 pub mod custom_command;
 pub mod evaluate;
+pub mod finish;
 pub mod hooks;
 pub mod observe;
 pub mod session;
@@ -38,6 +39,7 @@ pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
 pub use evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy};
+pub use finish::{FinalAnswerFormat, FinishRule, ValueSchema, ValueSchemaError};
 pub use hooks::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{

@@ -53,4 +53,4 @@ pub(crate) use env::SessionEnv;
 pub(crate) use history::SessionHistory;
 pub(crate) use parent_session::ParentSession;
 pub(crate) use spawn::SessionParts;
-pub(crate) use tools::SessionTools;
+pub(crate) use tools::{SessionTools, request_overhead};

@@ -2,6 +2,7 @@
 
 use crate::{
     custom_command::CustomCommand,
+    finish::FinalAnswerFormat,
     hooks::{DEFAULT_HOOK_TIMEOUT, Hooks},
 };
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
@@ -38,6 +39,8 @@ pub struct Settings {
     /// Grants one extra turn without tools at the turn limit, for a final text answer, once per prompt (C-4).
     /// The outcome still reports the limit.
     pub forced_reply: bool,
+    /// Usual form of final values; `None` is Markdown in a session of the user, and plain data in a sub-agent's.
+    pub final_answer_format: Option<FinalAnswerFormat>,
     /// Context usage at which older messages are summarized. Unit: percent; 0 disables it.
     pub compact_at: u8,
     /// Which messages stay verbatim, and how long the summary may be (UP-11).
@@ -80,6 +83,7 @@ impl Settings {
             temperature: None,
             system: system.into(),
             forced_reply: true,
+            final_answer_format: None,
             compact_at: 85,
             compaction: CompactionSettings::default(),
             parallel_tools: DEFAULT_PARALLEL_TOOLS,

@@ -45,7 +45,7 @@ pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{
     CallAnnouncement, CommitError, ContextBudget, Effect, Input, Limits, Loop, LoopFinish,
-    LoopSpec, Price, QueueMode, Spending,
+    LoopSpec, Price, QueueMode, Spending, Termination,
 };
 pub use message::{
     AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,

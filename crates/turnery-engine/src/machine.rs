@@ -38,7 +38,7 @@ mod turn;
 
 pub use effect::{CommitError, Effect, LoopFinish};
 pub use input::{CallAnnouncement, Input};
-pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending};
+pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending, Termination};
 
 use crate::{ChildUsage, ContinuationKind, EventKind, ReachedLimit, Timestamp, Usage};
 use call_batch::CallBatch;

@@ -20,6 +20,7 @@ mod parallel_group;
 mod properties;
 mod random_run;
 mod recording;
+mod required_finish;
 mod response_limits;
 mod serialization;
 mod shared_limits;

@@ -15,7 +15,8 @@ use crate::{
 };
 use command_context::{CommandContext, Interrupt};
 use futures_util::future::BoxFuture;
-use turnery_engine::{Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
+use serde_json::json;
+use turnery_engine::{Content, Message, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
 /// Response to every prompt that is not clearly one of the commands.
 const HELP_TEXT: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
@@ -97,17 +98,18 @@ impl Model for OfflineModel {
 
 /// Returns the next tool call of the prompt's command, or its response.
 fn respond(request: &ModelRequest) -> Content {
+    let id = format!("offline-{}", request.messages.len());
+    let call = |name, args| Content::ToolCall(ToolCall::new(id, name, args));
+    let last = request.messages.last().map(|message| &message.message);
+    let is_prose_refused = matches!(last, Some(Message::System { .. }));
+    if is_prose_refused && request.tools.iter().any(|it| it.name == "submit_error") {
+        return call("submit_error", json!({"error": HELP_TEXT}));
+    }
     let mut cx = CommandContext::new(request);
     let text = match command::execute(&mut cx) {
         None => HELP_TEXT.to_owned(),
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
-        Some(Err(Interrupt::Call(name, args))) => {
-            return Content::ToolCall(ToolCall::new(
-                format!("offline-{}", request.messages.len()),
-                name,
-                args,
-            ));
-        }
+        Some(Err(Interrupt::Call(name, args))) => return call(name, args),
     };
     let blind = match cx.has_image {
         true => "I cannot see pictures, so I go by the words alone.\n\n",

@@ -6,6 +6,7 @@ use crate::{
     prompt_input::{ImageBlob, InputError, PromptInput},
 };
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use std::{
     future::ready,
     sync::{
@@ -14,8 +15,9 @@ use std::{
     },
 };
 use turnery_agent::{
-    ActivityLog, ActivitySink, CancellationToken, HookCx, Hooks, PromptActivity, PromptError,
-    PromptHandle, PromptOptions, PromptResult, PromptSinks, Session, StartError,
+    ActivityLog, ActivitySink, CancellationToken, FinishRule, HookCx, Hooks, PromptActivity,
+    PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks, Session, StartError,
+    ValueSchema, ValueSchemaError,
 };
 use turnery_engine::{
     Content, HookRequest, HookSet, HookVerdict, Outcome, TurnFinish, render_value,
@@ -34,6 +36,15 @@ pub struct PromptOutput {
 }
 
 impl PromptOutput {
+    /// Returns the value that the prompt ended with, if it did.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        match &self.result.outcome {
+            Outcome::Finished(..) => self.result.outcome.value(),
+            Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
+        }
+    }
+
     /// Returns the final text of the prompt, or its final value as text; `None` if it did not finish.
     #[must_use]
     pub fn text(&self) -> Option<String> {
@@ -97,7 +108,27 @@ impl PromptBuilder {
         self
     }
 
-    /// Sets the options, including the cancel token.
+    /// Requires the model to end the prompt with a value (LASH-117). See [`PromptOutput::value`].
+    pub fn require_finish(mut self) -> Self {
+        self.options.finish = FinishRule::Value;
+        self
+    }
+
+    /// Requires the model to end the prompt with a value that this JSON Schema accepts (LASH-120). A value that it
+    /// rejects goes back to the model with the reasons, within the limits of the prompt. Fails if the schema cannot be
+    /// used.
+    pub fn require_finish_schema(mut self, schema: Value) -> Result<Self, ValueSchemaError> {
+        self.options.finish = FinishRule::ValueOf(Arc::new(ValueSchema::new(schema)?));
+        Ok(self)
+    }
+
+    /// Lets the model end the prompt with prose or with a value (LASH-118).
+    pub fn allow_prose_or_finish(mut self) -> Self {
+        self.options.finish = FinishRule::ProseOrValue;
+        self
+    }
+
+    /// Sets the options, including the cancel token and how the prompt may end.
     pub fn options(mut self, options: PromptOptions) -> Self {
         self.options = options;
         self

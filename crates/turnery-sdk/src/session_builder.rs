@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{
-    Agent, Client, ClientPorts, Instructions, OpenError, OpenRequest, Session, SilentClient,
+    Agent, Client, ClientPorts, FinalAnswerFormat, Instructions, OpenError, OpenRequest, Session,
+    SilentClient,
 };
 use turnery_engine::SessionId;
 use turnery_store::StoreError;
@@ -69,6 +70,12 @@ impl<'a> SessionBuilder<'a> {
     /// Changes the system prompt of this session.
     pub fn instructions(mut self, instructions: Instructions) -> Self {
         self.request.instructions = Some(instructions);
+        self
+    }
+
+    /// Sets the usual form of final values while the session is open (LASH-121). A schema of a prompt overrules it.
+    pub fn final_answer_format(mut self, format: FinalAnswerFormat) -> Self {
+        self.request.final_answer_format = Some(format);
         self
     }
 

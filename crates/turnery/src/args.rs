@@ -241,6 +241,7 @@ Examples:
   turnery run --continue \"and now the docs\"
   turnery run --try openai/gpt-5,offline --pick judge \"what is wrong here?\"
   turnery run --image screen.png \"what is wrong with this page?\"
+  turnery run --output-schema risk.json \"how risky is this change?\" | jq -r .rating
   turnery run --format json \"how many tests are there?\" | jq -r .text")]
 pub(crate) struct RunArgs {
     /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole prompt.
@@ -261,6 +262,9 @@ pub(crate) struct RunArgs {
     /// Send this recording to the model (WAV or MP3). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) audio: Vec<PathBuf>,
+    /// Print one JSON value that fits the JSON Schema in this file, and nothing else, on stdout.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) try_args: TryArgs,
     #[command(flatten)]

@@ -30,8 +30,9 @@ use job::{Job, JobAction, SessionTarget};
 use prompt_input::SilentStdin;
 use result::RunResult;
 use std::{
+    fs,
     io::{self, IsTerminal as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -40,7 +41,10 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
 };
-use turnery_agent::{CancellationToken, ClientPorts, PromptError, PromptResult, Session, Settings};
+use turnery_agent::{
+    CancellationToken, ClientPorts, FinishRule, PromptError, PromptOptions, PromptResult, Session,
+    Settings, ValueSchema,
+};
 use turnery_engine::Content;
 use turnery_store::Store;
 
@@ -59,6 +63,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
         continue_newest,
         image,
         audio,
+        output_schema,
         try_args: tries,
         options: RunOptions { format, choice },
     } = args;
@@ -69,6 +74,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
     };
     execute_job(global, format, || {
         tries.check_count()?;
+        let schema = output_schema.as_deref().map(read_schema).transpose()?;
         let content = read_prompt(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
             true => JobAction::Prompt(content),
@@ -78,9 +84,19 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
             action: work,
             target,
             format,
+            schema,
             flags: Config::from(choice).over(flags),
         })
     })
+}
+
+/// Reads the schema of a value that a prompt must end with.
+fn read_schema(path: &Path) -> anyhow::Result<Arc<ValueSchema>> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let schema = serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
+    let schema = ValueSchema::new(schema).with_context(|| shown.to_string())?;
+    Ok(Arc::new(schema))
 }
 
 /// Runs the `turnery sessions` commands that call a model. `flags` are those before the command.
@@ -111,6 +127,7 @@ pub(crate) fn run_session_command(
             action: work,
             target,
             format,
+            schema: None,
             flags: Config::from(choice).over(flags),
         })
     })
@@ -139,7 +156,10 @@ fn execute_job(
         logs::report_error(&anyhow!("{error}"));
     }
     let written = match format {
-        OutputFormat::Text => Ok(()),
+        OutputFormat::Text => match &result.submitted_value {
+            Some(value) => output_thread::write_json_line(&mut io::stdout().lock(), value),
+            None => Ok(()),
+        },
         OutputFormat::Json | OutputFormat::StreamJson => {
             output_thread::write_json_line(&mut io::stdout().lock(), &result)
         }
@@ -216,6 +236,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         action: work,
         target,
         format,
+        schema,
         flags,
     } = job;
     let mut signals = TerminationSignals::listen()?;
@@ -230,7 +251,8 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         job::check_prices(&agent, limits, work.called_models(model))?;
     }
     let cancel = CancellationToken::new();
-    let (outbox, notices, final_text) = output_thread::start(format, cancel.clone())?;
+    let (outbox, notices, final_text) =
+        output_thread::start(format, schema.is_none(), cancel.clone())?;
     let ports = ClientPorts::local(
         Arc::new(permission_prompt::PermissionPrompter::new(notices)),
         Box::new(outbox),
@@ -238,7 +260,12 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     let session = job::open_session(&agent, &*store, &target, ports, &flags).await?;
     let name = session.options().model.parse()?;
     job::check_media_support(&agent, &name, work.new_content())?;
-    let ticket = work.start(&session, &*store, cancel.clone()).await?;
+    let is_value_required = schema.is_some();
+    let options = PromptOptions {
+        finish: schema.map_or(FinishRule::Prose, FinishRule::ValueOf),
+        ..PromptOptions::cancelled_by(cancel.clone())
+    };
+    let ticket = work.start(&session, &*store, options).await?;
 
     let mut ended = std::pin::pin!(finish_prompt(&session, ticket.result(), final_text));
     let (result, text) = tokio::select! {
@@ -254,13 +281,11 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     };
     let price = |model: &str| agent.models().recorded_price(model);
     let model = session.options().model;
-    Ok(RunResult::from_prompt(
-        session.id().clone(),
-        model,
-        &result,
-        text,
-        price,
-    ))
+    let mut ran = RunResult::from_prompt(session.id().clone(), model, &result, text, price);
+    if is_value_required {
+        ran.require_value(&result);
+    }
+    Ok(ran)
 }
 
 /// Waits for the end of the prompt and until all output is written.

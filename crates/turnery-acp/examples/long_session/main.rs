@@ -60,12 +60,7 @@ async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [Op
     let store = || Arc::new(SqliteStore::open(folder.path().join("sessions.db")));
     let written = store();
     let model = Arc::new(CountingModel::new(measured, Arc::clone(&written)));
-    let here = OpenRequest {
-        cwd: folder.path().canonicalize()?,
-        roots: Vec::new(),
-        mcp: Vec::new(),
-        instructions: None,
-    };
+    let here = OpenRequest::folder(folder.path().canonicalize()?);
     let ports = || ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
     let own = agent(written, Arc::clone(&model));
     let session = own.create(here.clone(), |_| ports()).await?;

@@ -89,5 +89,9 @@ fn agent_capabilities(audio: bool) -> AgentCapabilities {
                 .logout(LogoutCapabilities::new())
                 .status(AuthStatusCapabilities::new()),
         )
-        .meta(turnery_meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
+        .meta(turnery_meta(json!({
+            "steer": STEER,
+            "followUp": FOLLOW_UP,
+            "outputSchema": true,
+        })))
 }

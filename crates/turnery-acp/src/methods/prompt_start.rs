@@ -1,9 +1,70 @@
-//! Checks a prompt before it starts, and converts the error of a prompt that the session rejected.
+//! Checks a prompt before it starts, reads its options, and converts the error of a prompt that the session rejected.
 
 use crate::server::rpc_error::RpcError;
-use turnery_agent::{Session, StartError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use turnery_agent::{
+    CancellationToken, FinishRule, PromptOptions, Session, StartError, ValueSchema,
+};
 use turnery_engine::Content;
 use turnery_models::ModelInfo;
+use turnery_tools::TraceContext;
+
+/// Members of `_meta.turnery` in a prompt (EXT-1).
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptMeta {
+    finish: Option<FinishWord>,
+    output_schema: Option<Value>,
+}
+
+/// How a prompt may end.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FinishWord {
+    /// With prose or a value.
+    Allowed,
+    /// With a value.
+    Required,
+}
+
+/// Reads the options of a prompt from its `_meta`: the trace context (EXT-6), and how the prompt may end.
+pub(crate) fn prompt_options(
+    meta: Option<&Map<String, Value>>,
+    cancel: CancellationToken,
+) -> Result<PromptOptions, RpcError> {
+    let trace = meta.map(TraceContext::from_meta);
+    // Anything else in `_meta` is the client's (EXT-2).
+    let own = meta
+        .and_then(|meta| meta.get("turnery"))
+        .filter(|own| own.is_object());
+    Ok(PromptOptions {
+        finish: own.map_or(Ok(FinishRule::Prose), finish_rule)?,
+        trace: trace.unwrap_or_default(),
+        ..PromptOptions::cancelled_by(cancel)
+    })
+}
+
+fn finish_rule(members: &Value) -> Result<FinishRule, RpcError> {
+    let refused = |reason: String| {
+        RpcError::invalid_params(format!("_meta.turnery of the prompt: {reason}."))
+    };
+    let meta = PromptMeta::deserialize(members).map_err(|error| refused(error.to_string()))?;
+    match (meta.output_schema, meta.finish) {
+        (Some(_), Some(FinishWord::Allowed)) => Err(refused(
+            "outputSchema requires a value, so finish cannot be \"allowed\"".to_owned(),
+        )),
+        (Some(schema), Some(FinishWord::Required) | None) => {
+            let schema = ValueSchema::new(schema);
+            let schema = schema.map_err(|error| refused(format!("outputSchema: {error}")))?;
+            Ok(FinishRule::ValueOf(Arc::new(schema)))
+        }
+        (None, Some(FinishWord::Required)) => Ok(FinishRule::Value),
+        (None, Some(FinishWord::Allowed)) => Ok(FinishRule::ProseOrValue),
+        (None, None) => Ok(FinishRule::Prose),
+    }
+}
 
 /// Rejects images and audio that the current model does not support (PROMPT-2). Checked per prompt because the
 /// model can change; the capability only says that some model supports them.

@@ -3,24 +3,18 @@
 
 use crate::{
     commands::{find_command, mcp_prompt, slash_command::CommandCall},
-    methods::prompt_start::{check_media_support, start_error},
+    methods::prompt_start::{check_media_support, prompt_options, start_error},
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v1::{commands::run_command, prompt_content, prompt_response},
     view::stop_reason,
 };
 use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse};
-use turnery_agent::PromptOptions;
-use turnery_tools::TraceContext;
 
 pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError> {
     let request: PromptRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
     let prompt = prompt_content::parse_prompt(request.prompt)?;
-    let trace = request.meta.as_ref().map(TraceContext::from_meta);
-    let options = PromptOptions {
-        trace: trace.unwrap_or_default(),
-        ..PromptOptions::cancelled_by(call.scope.cancel.clone())
-    };
+    let options = prompt_options(request.meta.as_ref(), call.scope.cancel.clone())?;
     if let Some(found) = find_command::find_command(&prompt) {
         let command_call = CommandCall {
             args: found.args,

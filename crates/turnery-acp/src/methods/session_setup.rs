@@ -36,13 +36,13 @@ impl SessionSetup {
         }
         Ok(Self {
             request: OpenRequest {
-                cwd,
                 roots,
                 mcp: servers
                     .iter()
                     .map(mcp_servers::parse_server)
                     .collect::<Result<_, _>>()?,
                 instructions: system_prompt::parse_system_prompt(prompt)?,
+                ..OpenRequest::folder(cwd)
             },
         })
     }

@@ -174,7 +174,7 @@ fn provider_error(kind: ModelErrorKind, message: &str) -> RpcError {
 
 /// Returns what the stop reason omits: the outcome, its class (who can fix it) and the usage.
 pub(crate) fn outcome_meta(result: &PromptResult) -> Meta {
-    // Values and texts are omitted: they were already shown.
+    // Texts are omitted: they were already shown.
     let report = result.outcome.report();
     let mut members = json!({"outcome": report.exact});
     if let Some(class) = report.class {
@@ -182,6 +182,9 @@ pub(crate) fn outcome_meta(result: &PromptResult) -> Meta {
     }
     if let Some(detail) = result.outcome.stored_detail() {
         members["detail"] = detail;
+    }
+    if let Some(value) = result.outcome.value() {
+        members["value"] = value.clone();
     }
     if result.usage != Usage::default() {
         members["usage"] = json!(result.usage);

@@ -16,6 +16,7 @@ mod key_page;
 mod login;
 mod many_sessions;
 mod mcp_servers;
+mod output_schema;
 mod prompt_ends;
 mod prompt_requirements;
 mod prompts;

@@ -71,6 +71,7 @@ fn advertised_capabilities_are_exact() {
             "_meta": {"turnery": {
                 "steer": "_turnery/session/steer",
                 "followUp": "_turnery/session/follow_up",
+                "outputSchema": true,
             }},
         },
         "authMethods": [{

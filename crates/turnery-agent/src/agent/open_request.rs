@@ -1,6 +1,6 @@
 //! Defines what a session is opened with, and the errors of opening.
 
-use crate::settings::SettingsError;
+use crate::{finish::FinalAnswerFormat, settings::SettingsError};
 use std::path::PathBuf;
 use turnery_engine::SessionId;
 use turnery_store::StoreError;
@@ -19,6 +19,8 @@ pub struct OpenRequest {
     pub mcp: Vec<McpServer>,
     /// Instructions of the client, combined with the system prompt from the settings.
     pub instructions: Option<Instructions>,
+    /// Usual form of final values, if not that of the settings (LASH-121).
+    pub final_answer_format: Option<FinalAnswerFormat>,
 }
 
 /// System prompt supplied by the client.
@@ -48,6 +50,7 @@ impl OpenRequest {
             roots: Vec::new(),
             mcp: Vec::new(),
             instructions: None,
+            final_answer_format: None,
         }
     }
 

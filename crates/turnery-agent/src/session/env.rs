@@ -5,7 +5,9 @@ use super::{
     budget::Budget,
     price::{UnknownPriceError, known_price},
 };
-use crate::{client::Client, settings::Settings, trace_sink::ModelCallTracer};
+use crate::{
+    client::Client, finish::FinalAnswerFormat, settings::Settings, trace_sink::ModelCallTracer,
+};
 use std::sync::Arc;
 use turnery_engine::{Limits, Price};
 use turnery_models::{Model, ModelRegistry};
@@ -39,6 +41,15 @@ impl SessionEnv {
     /// Adds all approvals remembered so far to the policy.
     pub(crate) fn update_policy(&mut self) {
         self.approvals.apply_to(&mut self.policy);
+    }
+
+    /// Returns the usual form of final values (LASH-121 to LASH-123).
+    pub(crate) fn final_answer_format(&self) -> FinalAnswerFormat {
+        let usual = match self.depth {
+            0 => FinalAnswerFormat::Markdown,
+            1.. => FinalAnswerFormat::RawValue,
+        };
+        self.settings.final_answer_format.unwrap_or(usual)
     }
 
     /// Returns the price of a model's tokens, if known.

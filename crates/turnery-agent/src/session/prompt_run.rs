@@ -107,6 +107,8 @@ impl SessionTask {
             model,
             budget,
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
+            termination: options.finish.termination(),
+            finish_tools: options.finish.tools(self.env.final_answer_format()),
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
             hooks: HookList::new(hooks, settings.hook_timeout),

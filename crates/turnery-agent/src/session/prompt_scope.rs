@@ -1,10 +1,10 @@
 //! Defines what all loops of one prompt share.
 
 use super::{budget::Budget, task::SessionTask};
-use crate::hooks::HookList;
+use crate::{finish::FinishTools, hooks::HookList};
 use serde_json::Value;
 use std::sync::Arc;
-use turnery_engine::{LoopId, PromptId};
+use turnery_engine::{LoopId, PromptId, Termination};
 use turnery_models::Model;
 use turnery_tools::TraceContext;
 
@@ -16,6 +16,8 @@ pub(crate) struct PromptScope {
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) budget: Budget,
     pub(crate) forced_reply: bool,
+    pub(crate) termination: Termination,
+    pub(crate) finish_tools: FinishTools,
     pub(crate) metadata: Option<Value>,
     pub(crate) spawned_by: Option<LoopId>,
     pub(crate) hooks: HookList,

@@ -299,12 +299,8 @@ impl<'t> LoopRun<'t> {
                     .conversation
                     .history
                     .distinguish_calls(&mut response);
-                let announce = |call| {
-                    self.task
-                        .env
-                        .toolbox
-                        .announce(call, &self.task.env.workspace)
-                };
+                let toolbox = self.toolbox();
+                let announce = |call| toolbox.announce(call, &self.task.env.workspace);
                 let calls = response.calls().map(announce).collect();
                 self.feed(Input::ModelAnswered { response, calls });
             }

@@ -26,7 +26,7 @@ impl SessionTools {
             changes
         });
         Self {
-            overhead: overhead(&base, system),
+            overhead: request_overhead(&base, system),
             base,
             changes,
             servers,
@@ -86,13 +86,13 @@ impl SessionTools {
         }
         changes.mark_unchanged();
         let toolbox = self.base.clone().with_extra_tools(servers.tools());
-        self.overhead = overhead(&toolbox, system);
+        self.overhead = request_overhead(&toolbox, system);
         Some(toolbox)
     }
 }
 
 /// Returns the size of the fixed part of every request (system prompt, tool schemas). Unit: tokens.
-fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
+pub(crate) fn request_overhead(toolbox: &Toolbox, system: &str) -> u64 {
     let specs = toolbox.specs();
     let tools = specs.iter().map(|spec| {
         let schema = estimate_text_tokens(&spec.schema.to_string());

@@ -32,6 +32,8 @@ use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Works
 pub(crate) enum ModelAct {
     Say(&'static str),
     Call(&'static str, &'static str),
+    /// Call of this tool with these arguments, in JSON.
+    CallWith(&'static str, &'static str, &'static str),
     /// Call of this tool with truncated arguments.
     TruncatedCall(&'static str, &'static str),
     /// Delegates "dig" to a sub-agent: call id, and whether it is read-only.
@@ -131,6 +133,10 @@ impl Model for TestModel {
                     }
                     ModelAct::Spend(input, output) => usage = Some(usage_of(input, output)),
                     ModelAct::Call(id, name) => content.push(tool_call(id, name, json!({}))),
+                    ModelAct::CallWith(id, name, args) => {
+                        let args = serde_json::from_str(args).unwrap();
+                        content.push(tool_call(id, name, args));
+                    }
                     ModelAct::TruncatedCall(id, name) => {
                         content.push(tool_call(id, name, json!("{\"path\": \"src/ma")));
                     }

@@ -10,6 +10,7 @@ mod compaction;
 mod continuation;
 mod evaluation;
 mod failing_store;
+mod finish;
 mod fixture;
 mod fork;
 mod frames;

@@ -58,7 +58,7 @@ impl Loop {
             }
             None => !self.other_spending.forced_reply_used && !self.is_budget_spent(),
         };
-        by_turns && self.spec.forced_reply && has_room
+        by_turns && self.spec.forced_reply && !self.requires_finish() && has_room
     }
 
     /// Stops the loop at its time limit, as reported by the host.

@@ -5,7 +5,7 @@ use super::pending_turn::{InputFiltering, NextStep, PendingTurn, QueuedMessage};
 use super::stage::PendingHook;
 use crate::{
     Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Outcome, ResponseText,
-    TurnFinish, TurnStop, TurnTrigger, message::join_text,
+    Termination, TurnFinish, TurnStop, TurnTrigger, message::join_text,
 };
 use std::collections::VecDeque;
 
@@ -36,6 +36,7 @@ impl Loop {
             trigger,
             prompt,
             queued: Vec::new(),
+            is_reminder: false,
         }));
     }
 
@@ -63,7 +64,7 @@ impl Loop {
                     checkpoint_passed: false,
                     ..
                 },
-            ) if self.spec.hooks.checkpoint => {
+            ) if self.spec.hooks.checkpoint || self.requires_finish() => {
                 self.end_halted_loop(halt);
             }
             (Some(halt), next) if !halt.is_time_up() => {
@@ -105,7 +106,12 @@ impl Loop {
         }
     }
 
-    /// Delivers steering, then runs the checkpoint, then delivers follow-ups; finishes if there are none.
+    pub(super) fn requires_finish(&self) -> bool {
+        self.spec.termination == Termination::FinishRequired
+    }
+
+    /// Delivers steering, then runs the checkpoint, then delivers follow-ups; finishes if there are none. If a decision
+    /// is required, reminds the model instead.
     fn handle_model_done(&mut self, text: ResponseText, checked: bool, may_go_on: bool) {
         let accepts_input = may_go_on && self.reached_limit().is_none();
         let mut waiting = VecDeque::new();
@@ -114,6 +120,9 @@ impl Loop {
                 .spec
                 .steering
                 .take_from(&mut self.input_queues.steering);
+        }
+        if waiting.is_empty() && self.requires_finish() && !faulty!(self, AcceptProse) {
+            return self.continue_with(NextStep::Turn(PendingTurn::reminder()));
         }
         if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {
             return self.ask_hook(HookRequest::Checkpoint, PendingHook::Checkpoint(text));

@@ -11,6 +11,8 @@ pub(super) struct PendingTurn {
     pub(super) prompt: Option<QueuedMessage>,
     /// Steering or follow-up messages.
     pub(super) queued: Vec<QueuedMessage>,
+    /// True if the model is reminded that it must finish.
+    pub(super) is_reminder: bool,
 }
 
 impl PendingTurn {
@@ -20,6 +22,15 @@ impl PendingTurn {
             trigger: TurnTrigger::Continuation,
             prompt,
             queued: Vec::new(),
+            is_reminder: false,
+        }
+    }
+
+    /// Creates a turn in which the model is reminded that it must finish (UP-33).
+    pub(super) fn reminder() -> Self {
+        Self {
+            is_reminder: true,
+            ..Self::continuation(None)
         }
     }
 }

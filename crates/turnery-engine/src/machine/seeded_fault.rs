@@ -21,6 +21,8 @@ macro_rules! faulty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeededFault {
     AcceptLateUpdates,
+    AcceptProse,
+    ForgetReminder,
     CancelReportsEndTurn,
     CommitAfterLaneLost,
     CommitTwice,

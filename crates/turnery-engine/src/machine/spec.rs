@@ -51,6 +51,8 @@ pub struct LoopSpec {
     pub hooks: HookSet,
     /// True if the model gets one more reply without tools at the turn limit (C-4).
     pub forced_reply: bool,
+    /// How the loop may end once the model is done.
+    pub termination: Termination,
     /// Delivery of queued steering messages.
     pub steering: QueueMode,
     /// Delivery of queued follow-up messages.
@@ -96,6 +98,7 @@ impl LoopSpec {
             can_switch_frame: true,
             hooks: HookSet::default(),
             forced_reply: false,
+            termination: Termination::default(),
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),
             max_parallel_calls: 8,
@@ -103,6 +106,17 @@ impl LoopSpec {
             price: None,
         }
     }
+}
+
+/// How a loop may end once the model is done (LASH-113).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Termination {
+    /// Text without calls is the answer (LASH-115).
+    #[default]
+    Natural,
+    /// Only a tool's decision ends the loop, such as a submitted value (LASH-114). Text without calls is followed by a
+    /// reminder and another turn, and no last reply is requested at the turn limit.
+    FinishRequired,
 }
 
 /// Number of queued messages that a loop takes at once (UP-5).

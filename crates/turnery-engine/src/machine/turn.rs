@@ -13,6 +13,9 @@ use std::{mem, sync::Arc};
 const EMPTY_RESPONSE: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
 
+const FINISH_REMINDER: &str = "A reply in prose does not end this task. Call the tool `finish` with the result, or \
+    `submit_error` if there can be none.";
+
 const LAST_REPLY_NOTICE: &str =
     "No tool can be used any more. Reply now in prose, from what you know so far.";
 
@@ -28,6 +31,10 @@ impl Loop {
         });
         if self.last_reply_limit.is_some() {
             let text = LAST_REPLY_NOTICE.to_owned();
+            self.emit_message(Message::System { text });
+        }
+        if turn.is_reminder && !faulty!(self, ForgetReminder) {
+            let text = FINISH_REMINDER.to_owned();
             self.emit_message(Message::System { text });
         }
         let is_first = self.turn_count == 1;

@@ -48,12 +48,10 @@ impl Operands<'_> {
                 let first = line("first");
                 search::show(path, first.unwrap_or(1), line("last").or(first), cx)
             }
-            "replace" => edit::replace(
-                self.literal("text")?,
-                self.literal("new")?,
-                self.file()?,
-                cx,
-            ),
+            "replace" => {
+                let (old, new) = (self.literal("text")?, self.literal("new")?);
+                edit::replace(old, new, self.file()?, cx)
+            }
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
             "run" => run::run_command(self.operand("text")?, cx),
             "tests" => run::run_tests(cx),
@@ -77,8 +75,7 @@ impl Operands<'_> {
     }
 
     fn text(&self) -> Option<&str> {
-        self.operand("text")
-            .filter(|text| !is_placeholder_word(text))
+        self.operand("text").filter(|it| !is_placeholder_word(it))
     }
 
     /// Returns a text to replace, or its replacement: in quotes, or a word that does not name a character.

@@ -10,6 +10,7 @@ mod child_usage;
 mod converse;
 mod documents;
 mod evidence;
+mod finish;
 mod fixture;
 mod input;
 mod law_mutations;

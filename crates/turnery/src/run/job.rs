@@ -3,10 +3,10 @@
 use super::try_models::TryArgs;
 use crate::{app::resolve_cwd, args::OutputFormat, config::Config};
 use anyhow::{Context as _, ensure};
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{
-    Agent, CancellationToken, ClientPorts, OpenRequest, PromptHandle, PromptOptions, Session,
-    UnknownPriceError, known_price,
+    Agent, ClientPorts, OpenRequest, PromptHandle, PromptOptions, Session, UnknownPriceError,
+    ValueSchema, known_price,
 };
 use turnery_engine::{Content, Limits, LoopId, SessionId};
 use turnery_models::ModelName;
@@ -17,6 +17,8 @@ pub(crate) struct Job {
     pub(crate) action: JobAction,
     pub(crate) target: SessionTarget,
     pub(crate) format: OutputFormat,
+    /// Schema of the value that the prompt must end with.
+    pub(crate) schema: Option<Arc<ValueSchema>>,
     /// Settings of the command line.
     pub(crate) flags: Config,
 }
@@ -79,9 +81,8 @@ impl JobAction {
         self,
         session: &Session,
         store: &dyn Store,
-        cancel: CancellationToken,
+        options: PromptOptions,
     ) -> anyhow::Result<PromptHandle> {
-        let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
             Self::Prompt(content) => session.prompt(expand_command(session, content), options)?,
             Self::TryModels(tries, content) => {
@@ -159,10 +160,8 @@ pub(super) async fn open_session(
             (
                 id,
                 OpenRequest {
-                    cwd,
                     roots,
-                    mcp: Vec::new(),
-                    instructions: None,
+                    ..OpenRequest::folder(cwd)
                 },
             )
         }

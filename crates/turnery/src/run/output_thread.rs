@@ -67,9 +67,11 @@ impl Outbox for QueueOutbox {
 }
 
 /// Starts the output thread. The thread ends when the session drops its outbox, and cancels `cancel` if stdout is
-/// closed. The receiver gets the prompt's final text: the model's last message, or the value it ended with.
+/// closed. `writes_text` is false if stdout is reserved for a value. The receiver gets the prompt's final text: the
+/// model's last message, or the value it ended with.
 pub(crate) fn start(
     format: OutputFormat,
+    writes_text: bool,
     cancel: CancellationToken,
 ) -> io::Result<(
     QueueOutbox,
@@ -82,7 +84,7 @@ pub(crate) fn start(
     std::thread::Builder::new()
         .name("output".to_owned())
         .spawn(move || {
-            let written = write_output(format, receiver);
+            let written = write_output(format, writes_text, receiver);
             if written.is_err() {
                 cancel.cancel();
             }
@@ -99,7 +101,11 @@ struct JsonEvent<'a> {
     event: &'a Event,
 }
 
-fn write_output(format: OutputFormat, mut queue: mpsc::Receiver<OutputItem>) -> io::Result<String> {
+fn write_output(
+    format: OutputFormat,
+    writes_text: bool,
+    mut queue: mpsc::Receiver<OutputItem>,
+) -> io::Result<String> {
     let mut out = io::stdout();
     let mut final_text = String::new();
     let mut text = TextWriter::new(out.is_terminal());
@@ -125,7 +131,9 @@ fn write_output(format: OutputFormat, mut queue: mpsc::Receiver<OutputItem>) -> 
             update_final_text(&mut final_text, change);
             match format {
                 OutputFormat::Text => {
-                    text.write_change(change, &mut out)?;
+                    if writes_text {
+                        text.write_change(change, &mut out)?;
+                    }
                     progress.write_change(change, &mut io::stderr().lock())
                 }
                 OutputFormat::Json => progress.write_change(change, &mut io::stderr().lock()),

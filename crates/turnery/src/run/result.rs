@@ -4,8 +4,12 @@ use super::exit::{self, PromptExit};
 use crate::run::try_models::{self, CandidateReport};
 use anyhow::anyhow;
 use serde::Serialize;
-use turnery_agent::{CostReport, PromptResult, Session, millionths_to_units};
-use turnery_engine::{LoopId, Price, SessionId, Usage};
+use serde_json::Value;
+use turnery_agent::{
+    CostReport, PromptResult, Session, finish::FinishTool, millionths_to_units, render_value,
+};
+use turnery_engine::{LoopId, Outcome, Price, SessionId, TurnFinish, TurnStop, Usage};
+use turnery_tools::TypedTool as _;
 
 /// What came of a run: the last line of `--format json` and `--format stream-json`.
 #[derive(Debug, Default, Serialize)]
@@ -29,6 +33,9 @@ pub(super) struct RunResult {
     stored: bool,
     /// The model's last message.
     text: String,
+    /// The value that the model submitted, with `--output-schema`.
+    #[serde(rename = "value", skip_serializing_if = "Option::is_none")]
+    pub(super) submitted_value: Option<Value>,
     /// Tokens of everything that the prompt spent: its turns, candidates, the judge, sub-agents and summaries; absent
     /// when no prompt ran, or the provider said nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +94,32 @@ impl RunResult {
         }
     }
 
+    /// Takes the value that the prompt had to end with. Without one, the run has failed.
+    pub(super) fn require_value(&mut self, result: &PromptResult) {
+        match &result.outcome {
+            Outcome::Finished(TurnFinish::FinalValue { value }, _) => {
+                self.submitted_value = Some(value.clone());
+                return;
+            }
+            Outcome::Stopped(TurnStop::SubmittedError { value }) => {
+                self.error = Some(format!(
+                    "the model submitted an error instead of a value: {}",
+                    render_value(value)
+                ));
+            }
+            Outcome::Finished(..) | Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => {
+                let message = self
+                    .error
+                    .get_or_insert("no value was submitted".to_owned());
+                if let Some(rejection) = last_rejection(result) {
+                    *message =
+                        format!("{message}; the last submitted value was rejected: {rejection}");
+                }
+            }
+        }
+        self.exit_code = self.exit_code.max(exit::ERROR);
+    }
+
     /// Returns the result of a prompt that ended, and prints a line for each of its candidates to stderr.
     pub(super) fn from_prompt(
         session_id: SessionId,
@@ -115,6 +148,7 @@ impl RunResult {
             stop_reason,
             stored: result.is_stored,
             text,
+            submitted_value: None,
             cost: usage
                 .and_then(|_| bill.total_cost())
                 .map(millionths_to_units),
@@ -127,6 +161,20 @@ impl RunResult {
             exit_code: code,
         }
     }
+}
+
+/// Returns why the last value that the model submitted was rejected.
+fn last_rejection(result: &PromptResult) -> Option<String> {
+    let calls = result.executions();
+    let last = calls
+        .iter()
+        .rev()
+        .find(|ran| ran.call.name == FinishTool::NAME)?;
+    last.envelope
+        .result
+        .as_ref()
+        .err()
+        .map(|error| error.message.clone())
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod loop_commands;
 mod mcp;
 mod missing_landlock;
 mod orphans;
+mod output_schema;
 mod permission;
 mod run;
 mod sandbox;

@@ -1,6 +1,7 @@
 //! Checks that the commands in examples/shell/README.md do what the text before them says.
 
 use crate::home::{Home, wait_with_output};
+use serde_json::json;
 use std::path::Path;
 
 const QUESTION: &str = "list the TODOs\n";
@@ -35,6 +36,8 @@ async fn documented_shell_lines_work() {
     home.write_file("project/a.rs", "fn old() {}\n// TODO: one\n");
     home.write_file("project/build.log", LOG);
     home.write_file("project/question.txt", QUESTION);
+    let schema = include_str!("../../../../examples/shell/todos.schema.json");
+    home.write_file("project/todos.schema.json", schema);
     let author = "-c user.name=a -c user.email=a@b";
     run_line(
         &home,
@@ -57,9 +60,16 @@ async fn documented_shell_lines_work() {
         "added",
         "Replaced `old` with `new` in 1 place in 1 file.",
         "> replace `old` with `new`",
+        "a.rs\n",
     ];
     assert_eq!(lines.len(), expected.len());
     for (number, (command, part)) in lines.into_iter().zip(expected).enumerate() {
+        if command.contains("--output-schema") {
+            let value = json!({"count": 1, "files": ["a.rs"]});
+            let call = json!({"tool_call": {"name": "finish", "args": {"value": value}}});
+            let model = home.scripted_model(json!([{"steps": [call]}]));
+            home.write_file("turnery/config.toml", &format!("model = {model:?}\n"));
+        }
         let said = run_line(&home, command).await;
         assert!(said.contains(part), "line {number}, {command}: {said}");
     }
@@ -71,7 +81,7 @@ async fn documented_shell_lines_work() {
 async fn closed_stdout_is_no_error() {
     let home = Home::new();
     let text: Vec<String> = (0..4000).map(|n| format!("word {n} ")).collect();
-    let model = home.scripted_model(serde_json::json!([{"steps": [{"text": text}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": text}]}]));
     let mut child = home
         .command(&["run", "--model", &model, "hi"])
         .spawn()

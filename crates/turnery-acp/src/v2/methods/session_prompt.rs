@@ -5,13 +5,12 @@
 
 use crate::{
     commands::{find_command, mcp_prompt, slash_command::CommandCall},
-    methods::prompt_start::{check_media_support, start_error},
+    methods::prompt_start::{check_media_support, prompt_options, start_error},
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v2::{self, prompt_content, stop_reason},
 };
 use agent_client_protocol_schema::v2::{PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
-use turnery_tools::TraceContext;
 
 pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError> {
     let request: PromptRequest = parse_params(&call.params)?;
@@ -30,11 +29,9 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         return Ok(PromptResponse::new(run.await?));
     }
     check_media_support(&session, &prompt.content)?;
-    let trace = request.meta.as_ref().map(TraceContext::from_meta);
     let options = PromptOptions {
         discard_if_not_started: true,
-        trace: trace.unwrap_or_default(),
-        ..PromptOptions::cancelled_by(call.scope.cancel)
+        ..prompt_options(request.meta.as_ref(), call.scope.cancel)?
     };
     let queued = match mcp_prompt::find_mcp_prompt(&prompt, &session) {
         Some(found) => {

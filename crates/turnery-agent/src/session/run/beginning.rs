@@ -21,7 +21,7 @@ pub(super) fn loop_spec(
         .info()
         .snapshot(task.env.settings.thinking, task.env.settings.temperature);
     let mut size = history.view.size();
-    size.tokens += task.tools.overhead;
+    size.tokens += task.tools.overhead + scope.finish_tools.overhead();
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
     let spec = LoopSpec {
         parent_loop_id: plan.parent.or_else(|| scope.spawned_by.clone()),
@@ -41,6 +41,7 @@ pub(super) fn loop_spec(
         steering: task.env.settings.steering,
         follow_ups: task.env.settings.follow_ups,
         forced_reply: scope.forced_reply,
+        termination: scope.termination,
         max_parallel_calls: match faulty!(SequentialCalls) {
             true => 1,
             false => task.env.settings.parallel_tools.get(),

@@ -22,7 +22,7 @@ use turnery_engine::{
     ToolErrorKind, usage::source,
 };
 use turnery_models::{MissingKeyError, Model, ModelRequest};
-use turnery_tools::{CommandLineLimits, Origin, PreparedCall, Progress, ToolCx};
+use turnery_tools::{CommandLineLimits, Origin, PreparedCall, Progress, ToolCx, Toolbox};
 
 impl LoopRun<'_> {
     pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
@@ -44,7 +44,7 @@ impl LoopRun<'_> {
                 let toolbox = self
                     .task
                     .tools
-                    .toolbox_for_call(&self.task.env.toolbox, &call.name);
+                    .toolbox_for_call(&self.toolbox(), &call.name);
                 self.work.gate = Some(CallGate::prepare(call, toolbox, cx));
             }
             QueuedEffect::RequestPermission(question) => {
@@ -65,7 +65,7 @@ impl LoopRun<'_> {
                     .line_limits
                     .remove(&call.call_id)
                     .unwrap_or_default();
-                let toolbox = self.task.env.toolbox.clone();
+                let toolbox = self.toolbox();
                 let tool = RunningTool::start(toolbox, call, cx, reports);
                 self.work.tools.push(tool);
             }
@@ -274,7 +274,7 @@ impl LoopRun<'_> {
             system: Arc::clone(&task.env.settings.system),
             messages: task.conversation.history.messages(),
             tools: if tools {
-                task.env.toolbox.specs()
+                self.toolbox().specs()
             } else {
                 Arc::new([])
             },
@@ -283,6 +283,11 @@ impl LoopRun<'_> {
             answer_limits: self.machine.spec().limits.response,
         };
         RunningModel::start(Arc::clone(model), request, trace)
+    }
+
+    /// Returns the tools of the loop: the session's, and those with which the prompt can finish.
+    pub(super) fn toolbox(&self) -> Toolbox {
+        self.scope.finish_tools.add_to(&self.task.env.toolbox)
     }
 
     /// Returns a function that starts to trace a call.
@@ -308,7 +313,8 @@ impl LoopRun<'_> {
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
         let (progress, reports) = mpsc::channel(REPORT_QUEUE_CAPACITY);
         let spec = self.machine.spec();
-        let tool = self.task.env.toolbox.get(&call.name);
+        let toolbox = self.toolbox();
+        let tool = toolbox.get(&call.name);
         let cx = ToolCx {
             call_id: call.call_id.clone(),
             origin: Origin {

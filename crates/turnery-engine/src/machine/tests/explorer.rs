@@ -254,14 +254,23 @@ fn oversized_response_interleavings_keep_invariants() {
     explore_and_check(Scenario::OversizedResponses, 100);
 }
 
+// proves: LASH-113, LASH-114
+#[test]
+fn required_finish_interleavings_keep_invariants() {
+    explore_and_check(Scenario::FinishRequired, 1_000);
+}
+
 #[test]
 fn every_seeded_bug_is_found() {
     use Scenario::{
-        Calls, FullContext, OversizedResponses, ParallelCalls, StandaloneCompaction, Steering,
+        Calls, FinishRequired, FullContext, OversizedResponses, ParallelCalls,
+        StandaloneCompaction, Steering,
     };
     use SeededFault as Bug;
     let bugs = [
         (Bug::AcceptLateUpdates, Calls, "R5"),
+        (Bug::AcceptProse, FinishRequired, "LASH-114"),
+        (Bug::ForgetReminder, FinishRequired, "UP-33"),
         (Bug::CancelReportsEndTurn, Calls, "ACP-52"),
         (
             Bug::CommitAfterLaneLost,

@@ -4,7 +4,8 @@ use super::inputs::FRAGMENT;
 use super::simulated_host::{SimulatedCall, SimulatedHost, UserInputFate};
 use crate::{
     CallId, ContinuationKind, Effect, Event, EventKind, HookRequest, Input, LimitKind, LlmMessage,
-    LoopFinish, Message, MessageStop, Outcome, ProviderFailure, ToolControl, TurnFinish, TurnStop,
+    LoopFinish, Message, MessageStop, Outcome, ProviderFailure, Termination, ToolControl,
+    TurnFinish, TurnStop,
     message::join_text,
     oracle::{Oracle, check_history, ensure::ensure},
 };
@@ -76,6 +77,10 @@ impl InvariantChecker {
             Effect::CallModel { turn_index, .. } => {
                 nothing_starts("the model")?;
                 check_budget(host, "the model")?;
+                let last = self.messages.last().map(|message| &message.message);
+                ensure(!matches!(last, Some(Message::Assistant { .. })), || {
+                    "UP-33: the model is called again without a reminder".to_owned()
+                })?;
                 host.model = Some(turn_index);
                 host.deltas = 0;
             }
@@ -241,6 +246,14 @@ impl InvariantChecker {
         )?;
         self.check_error_reports(host, outcome)?;
         check_control(host, outcome)?;
+        let is_prose = matches!(
+            outcome,
+            Outcome::Finished(TurnFinish::AssistantMessage { .. }, _)
+        );
+        let is_required = host.scenario.spec().termination == Termination::FinishRequired;
+        ensure(!(is_prose && is_required), || {
+            "LASH-114: prose ends a loop that must finish with a value".to_owned()
+        })?;
         host.commit_pending = true;
         host.sealed = true;
         self.sealed_event = Some(event);

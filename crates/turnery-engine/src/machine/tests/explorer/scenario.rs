@@ -4,7 +4,8 @@
 use super::inputs::{self, ToolBehavior};
 use crate::{
     CallAnnouncement, ContextBudget, ContextSize, ContinuationKind, HookSet, Input, Limits,
-    LoopSpec, ModelErrorKind, ModelStop, Response, ResponseLimits, ResponseSize, ToolControl,
+    LoopSpec, ModelErrorKind, ModelStop, Response, ResponseLimits, ResponseSize, Termination,
+    ToolControl,
     tests::{fixtures, harness::model_failed},
 };
 
@@ -23,6 +24,8 @@ pub(super) enum Scenario {
     StandaloneCompaction,
     /// Oversized responses, and a silent model.
     OversizedResponses,
+    /// Prose, submitted values and steering where a loop must finish with a value.
+    FinishRequired,
 }
 
 impl Scenario {
@@ -86,6 +89,15 @@ impl Scenario {
                 },
                 ..spec
             },
+            Self::FinishRequired => LoopSpec {
+                hooks: HookSet {
+                    checkpoint: true,
+                    ..none
+                },
+                termination: Termination::FinishRequired,
+                forced_reply: true,
+                ..spec
+            },
             Self::StandaloneCompaction => LoopSpec {
                 hooks: HookSet {
                     compaction: true,
@@ -102,7 +114,7 @@ impl Scenario {
 
     /// Returns true if the user sends messages while the loop runs.
     pub(super) fn has_user_input(self) -> bool {
-        self == Self::Steering
+        matches!(self, Self::Steering | Self::FinishRequired)
     }
 
     /// Returns true if the rest of the prompt spends tokens.
@@ -138,6 +150,11 @@ impl Scenario {
             },
             (Self::ParallelCalls, "c1") => ToolBehavior {
                 is_asked: true,
+                control: Some(ToolControl::Submit(1.into())),
+                ..runs
+            },
+            (Self::FinishRequired, _) => ToolBehavior {
+                can_fail: true,
                 control: Some(ToolControl::Submit(1.into())),
                 ..runs
             },
@@ -181,6 +198,11 @@ impl Scenario {
             (Self::ParallelCalls, 0) => vec![with(&["c0", "c1", "c2"])],
             (Self::OversizedResponses, 0) => vec![with(&["c0", "c1"]), with(&["c0"]), prose(cost)],
             (Self::FullContext, 0) => vec![with(&["c0"]), prose(None)],
+            (Self::FinishRequired, 0) => vec![prose(None), with(&["c0"])],
+            (Self::FinishRequired, _) => vec![
+                prose(None),
+                inputs::model_answered(&[later], "", ModelStop::ToolUse, None, Vec::new()),
+            ],
             _ => vec![prose(cost)],
         }
     }
@@ -191,7 +213,10 @@ impl Scenario {
             Self::Calls => &[ModelErrorKind::Network],
             Self::FullContext => &[ModelErrorKind::Network, ModelErrorKind::ContextOverflow],
             Self::OversizedResponses => &[ModelErrorKind::AnswerLimit],
-            Self::Steering | Self::ParallelCalls | Self::StandaloneCompaction => &[],
+            Self::Steering
+            | Self::ParallelCalls
+            | Self::StandaloneCompaction
+            | Self::FinishRequired => &[],
         };
         kinds.iter().map(|kind| model_failed(*kind)).collect()
     }
@@ -259,6 +284,14 @@ impl Scenario {
                 "lost LaneLost",
                 "provider ContextOverflow",
                 "provider Network",
+            ],
+            Self::FinishRequired => &[
+                "Stopped(Cancelled)",
+                "finished",
+                "limit Duration",
+                "limit Turns",
+                "lost HeadConflict",
+                "lost LaneLost",
             ],
             Self::OversizedResponses => &[
                 "Stopped(Cancelled)",

@@ -1,0 +1,85 @@
+//! Lets a prompt end with a value: the rule of a prompt, and the tools with which the model submits a value or an error.
+
+mod finish_tool;
+mod submit_error_tool;
+mod value_schema;
+
+pub use finish_tool::FinishTool;
+pub use submit_error_tool::SubmitErrorTool;
+pub use value_schema::{ValueSchema, ValueSchemaError};
+
+use crate::session::request_overhead;
+use std::sync::Arc;
+use turnery_engine::Termination;
+use turnery_tools::{Tool, Toolbox};
+
+/// How a prompt may end (LASH-113). A rule other than `Prose` gives the model the tools `finish` and `submit_error`.
+#[derive(Clone, Debug, Default)]
+pub enum FinishRule {
+    /// With prose.
+    #[default]
+    Prose,
+    /// With prose or a value (LASH-118).
+    ProseOrValue,
+    /// With a value (LASH-117).
+    Value,
+    /// With a value that the schema accepts (LASH-120).
+    ValueOf(Arc<ValueSchema>),
+}
+
+/// Usual form of final values without a schema (LASH-121).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalAnswerFormat {
+    /// Text in Markdown, for a person (LASH-122).
+    Markdown,
+    /// Plain data, for a program (LASH-123, LASH-125).
+    RawValue,
+}
+
+impl FinishRule {
+    /// Returns how the loops of the prompt may end.
+    pub(crate) fn termination(&self) -> Termination {
+        match self {
+            Self::Prose | Self::ProseOrValue => Termination::Natural,
+            Self::Value | Self::ValueOf(_) => Termination::FinishRequired,
+        }
+    }
+
+    /// Returns the tools that the model needs to finish.
+    pub(crate) fn tools(&self, format: FinalAnswerFormat) -> FinishTools {
+        let finish = match self {
+            Self::Prose => return FinishTools::default(),
+            Self::ProseOrValue => FinishTool::optional(format),
+            Self::Value => FinishTool::required(format),
+            Self::ValueOf(schema) => FinishTool::for_schema(Arc::clone(schema)),
+        };
+        let tools: [Arc<dyn Tool>; 2] = [Arc::new(finish), Arc::new(SubmitErrorTool)];
+        FinishTools(Arc::new(tools))
+    }
+}
+
+/// Tools that only the loops of one prompt have. Sub-agents do not inherit them.
+#[derive(Clone, Default)]
+pub(crate) struct FinishTools(Arc<[Arc<dyn Tool>]>);
+
+impl FinishTools {
+    /// Adds the tools to those of the session; they replace tools of the same name.
+    pub(crate) fn add_to(&self, toolbox: &Toolbox) -> Toolbox {
+        if self.0.is_empty() {
+            return toolbox.clone();
+        }
+        let names: Vec<String> = self.0.iter().map(|tool| tool.spec().name).collect();
+        let without = names
+            .iter()
+            .fold(toolbox.clone(), |rest, name| rest.without_tool(name));
+        without.with_extra_tools(self.0.to_vec())
+    }
+
+    /// Returns the size of the tools in every request. Unit: tokens.
+    pub(crate) fn overhead(&self) -> u64 {
+        match self.0.is_empty() {
+            true => 0,
+            false => request_overhead(&Toolbox::new(self.0.to_vec()), ""),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests of loops that must finish with a tool's decision.
+
+use super::fixtures::spec_with_limits;
+use super::harness::{
+    LoopHarness, allow, calls_answer, control_envelope, limit, steer, text_answer, tool_ended,
+};
+use crate::{
+    Input, LimitKind, Limits, LoopSpec, Message, Outcome, Termination, ToolControl, ToolEnvelope,
+    ToolErrorKind, TurnFinish, TurnStop,
+};
+use serde_json::json;
+
+const REMINDER: &str = "A reply in prose does not end this task. Call the tool `finish` with the result, or \
+    `submit_error` if there can be none.";
+
+fn spec(turns: u32) -> LoopSpec {
+    LoopSpec {
+        termination: Termination::FinishRequired,
+        forced_reply: true,
+        ..spec_with_limits(Limits {
+            turns,
+            ..Limits::default()
+        })
+    }
+}
+
+fn outcome_of(spec: LoopSpec, inputs: Vec<Input>) -> (LoopHarness, Outcome) {
+    let mut script = LoopHarness::start(spec);
+    script.feed_all(inputs).feed(Input::Committed);
+    let outcome = script.outcome();
+    (script, outcome)
+}
+
+fn system_messages(script: LoopHarness) -> Vec<String> {
+    let record = script.recorder.into_record().unwrap();
+    let messages = record.messages.iter().map(|message| &message.message);
+    let texts = messages.filter_map(|message| match message {
+        Message::System { text } => Some(text.clone()),
+        Message::User { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
+    });
+    texts.collect()
+}
+
+/// The reminder is part of the next turn, and a value then ends the loop.
+// proves: LASH-113, LASH-114
+#[test]
+fn prose_is_followed_by_reminder() {
+    let value = json!({"rating": "low"});
+    let submitted = control_envelope("told", ToolControl::Submit(value.clone()));
+    let inputs = vec![
+        text_answer("It is low."),
+        calls_answer(&["a"]),
+        allow("a"),
+        tool_ended("a", submitted),
+    ];
+    let (script, outcome) = outcome_of(spec(5), inputs);
+    let finish = TurnFinish::FinalValue { value };
+    assert_eq!(outcome, Outcome::Finished(finish, None));
+    assert_eq!(system_messages(script), [REMINDER]);
+}
+
+/// A rejected value goes back to the model like any other failed call.
+#[test]
+fn rejected_value_is_followed_by_another_turn() {
+    let rejected = ToolEnvelope::failed(ToolErrorKind::Validation, "/rating: 5 is not a string");
+    let accepted = control_envelope("told", ToolControl::Submit(json!("low")));
+    let inputs = vec![
+        calls_answer(&["a"]),
+        allow("a"),
+        tool_ended("a", rejected),
+        calls_answer(&["b"]),
+        allow("b"),
+        tool_ended("b", accepted),
+    ];
+    let (script, outcome) = outcome_of(spec(5), inputs);
+    let finish = TurnFinish::FinalValue {
+        value: json!("low"),
+    };
+    assert_eq!(outcome, Outcome::Finished(finish, None));
+    assert_eq!(system_messages(script), Vec::<String>::new());
+}
+
+/// Reminders are bounded by the turn limit, at which no last reply in prose is requested.
+#[test]
+fn reminders_end_at_turn_limit() {
+    let (script, outcome) = outcome_of(spec(2), vec![text_answer("one"), text_answer("two")]);
+    let reached = limit(LimitKind::Turns, "Max turns reached (2/2)");
+    assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns(reached)));
+    let stopped = "[Agent stopped: Max turns reached (2/2)]";
+    assert_eq!(system_messages(script), [REMINDER, stopped]);
+}
+
+/// Steering takes the place of the reminder. The time limit still stops the loop.
+#[test]
+fn steering_comes_before_reminder() {
+    let inputs = vec![
+        steer("say it in French"),
+        text_answer("Low."),
+        text_answer("Bas."),
+        Input::TimeUp,
+    ];
+    let (script, outcome) = outcome_of(spec(5), inputs);
+    let Outcome::Stopped(TurnStop::MaxTurns(reached)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(reached.kind, LimitKind::Duration);
+    assert_eq!(system_messages(script)[0], REMINDER);
+}
