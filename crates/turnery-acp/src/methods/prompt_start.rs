@@ -8,7 +8,7 @@ use turnery_agent::{
     CancellationToken, FinishRule, PromptOptions, Session, StartError, ValueSchema,
 };
 use turnery_engine::Content;
-use turnery_models::ModelInfo;
+use turnery_models::{ModelInfo, ModelName, Thinking, UnknownModelError};
 use turnery_tools::TraceContext;
 
 /// Members of `_meta.turnery` in a prompt (EXT-1).
@@ -17,6 +17,13 @@ use turnery_tools::TraceContext;
 struct PromptMeta {
     finish: Option<FinishWord>,
     output_schema: Option<Value>,
+    /// `provider/model` for this prompt alone (LOOP-44).
+    model: Option<String>,
+    thinking: Option<Thinking>,
+    /// Sampling temperature (LOOP-43).
+    temperature: Option<f32>,
+    /// Data of the client, stored with each loop of the prompt (LOOP-28).
+    metadata: Option<Value>,
 }
 
 /// How a prompt may end.
@@ -29,48 +36,62 @@ enum FinishWord {
     Required,
 }
 
-/// Reads the options of a prompt from its `_meta`: the trace context (EXT-6), and how the prompt may end.
+/// Reads the options of a prompt from its `_meta`: the trace context (EXT-6), and the members of `turnery`.
 pub(crate) fn prompt_options(
     meta: Option<&Map<String, Value>>,
     cancel: CancellationToken,
 ) -> Result<PromptOptions, RpcError> {
     let trace = meta.map(TraceContext::from_meta);
     // Anything else in `_meta` is the client's (EXT-2).
-    let own = meta
-        .and_then(|meta| meta.get("turnery"))
-        .filter(|own| own.is_object());
+    let own = meta.and_then(|meta| meta.get("turnery"));
+    let own = own.filter(|own| own.is_object());
+    let refused = |reason: String| {
+        RpcError::invalid_params(format!("_meta.turnery of the prompt: {reason}."))
+    };
+    let own = own.map(PromptMeta::deserialize).transpose();
+    let own = own
+        .map_err(|error| refused(error.to_string()))?
+        .unwrap_or_default();
+    if own.temperature.is_some_and(|it| !(0.0..=2.0).contains(&it)) {
+        return Err(refused("temperature must be from 0 to 2".to_owned()));
+    }
+    let model = own.model.map(|name| name.parse()).transpose();
     Ok(PromptOptions {
-        finish: own.map_or(Ok(FinishRule::Prose), finish_rule)?,
+        model: model.map_err(|error: UnknownModelError| refused(error.to_string()))?,
+        thinking: own.thinking,
+        temperature: own.temperature,
+        metadata: own.metadata,
+        finish: finish_rule(own.finish, own.output_schema).map_err(refused)?,
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(cancel)
     })
 }
 
-fn finish_rule(members: &Value) -> Result<FinishRule, RpcError> {
-    let refused = |reason: String| {
-        RpcError::invalid_params(format!("_meta.turnery of the prompt: {reason}."))
-    };
-    let meta = PromptMeta::deserialize(members).map_err(|error| refused(error.to_string()))?;
-    match (meta.output_schema, meta.finish) {
-        (Some(_), Some(FinishWord::Allowed)) => Err(refused(
-            "outputSchema requires a value, so finish cannot be \"allowed\"".to_owned(),
-        )),
-        (Some(schema), Some(FinishWord::Required) | None) => {
-            let schema = ValueSchema::new(schema);
-            let schema = schema.map_err(|error| refused(format!("outputSchema: {error}")))?;
-            Ok(FinishRule::ValueOf(Arc::new(schema)))
+fn finish_rule(finish: Option<FinishWord>, schema: Option<Value>) -> Result<FinishRule, String> {
+    match (schema, finish) {
+        (Some(_), Some(FinishWord::Allowed)) => {
+            Err("outputSchema requires a value, so finish cannot be \"allowed\"".to_owned())
         }
+        (Some(schema), Some(FinishWord::Required) | None) => match ValueSchema::new(schema) {
+            Ok(schema) => Ok(FinishRule::ValueOf(Arc::new(schema))),
+            Err(error) => Err(format!("outputSchema: {error}")),
+        },
         (None, Some(FinishWord::Required)) => Ok(FinishRule::Value),
         (None, Some(FinishWord::Allowed)) => Ok(FinishRule::ProseOrValue),
         (None, None) => Ok(FinishRule::Prose),
     }
 }
 
-/// Rejects images and audio that the current model does not support (PROMPT-2). Checked per prompt because the
-/// model can change; the capability only says that some model supports them.
-pub(crate) fn check_media_support(session: &Session, input: &[Content]) -> Result<(), RpcError> {
+/// Rejects images and audio that the prompt's model does not support (PROMPT-2): `model`, or else the session's.
+/// Checked per prompt because the model can change; the capability only says that some model supports them.
+pub(crate) fn check_media_support(
+    session: &Session,
+    input: &[Content],
+    model: Option<&ModelName>,
+) -> Result<(), RpcError> {
     let options = session.options();
-    let current = |model: &&ModelInfo| model.name.to_string() == options.model;
+    let name = model.map_or(options.model.clone(), ModelName::to_string);
+    let current = |model: &&ModelInfo| model.name.to_string() == name;
     let Some(model) = options.models.iter().find(current) else {
         return Ok(());
     };
@@ -103,4 +124,34 @@ pub(crate) fn start_error(session: &Session, error: StartError) -> RpcError {
 /// Returns the error for a full prompt queue.
 pub(super) fn queue_full_error(details: String) -> RpcError {
     RpcError::internal("queue_full", "Too many prompts wait", details, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // proves: LOOP-28, LOOP-43, LOOP-44
+    #[test]
+    fn members_of_meta_are_options_of_the_prompt() {
+        let meta = json!({"turnery": {
+            "model": "offline",
+            "thinking": "high",
+            "temperature": 0.25,
+            "metadata": {"ticket": 7},
+            "finish": "required",
+            "later": [],
+        }, "other": 1});
+        let options = prompt_options(meta.as_object(), CancellationToken::new()).unwrap();
+        assert_eq!(options.model, Some("offline".parse().unwrap()));
+        assert_eq!(options.thinking, Some(Thinking::High));
+        assert_eq!(options.temperature, Some(0.25));
+        assert_eq!(options.metadata, Some(json!({"ticket": 7})));
+        assert!(matches!(options.finish, FinishRule::Value));
+        for foreign in [json!({}), json!({"turnery": null}), json!({"turnery": [1]})] {
+            let options = prompt_options(foreign.as_object(), CancellationToken::new()).unwrap();
+            assert!(matches!(options.finish, FinishRule::Prose));
+            assert_eq!(options.model, None);
+        }
+    }
 }

@@ -46,7 +46,7 @@ async fn interject(
     let request: InterjectionParams = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id)?;
     let content = prompt_content::parse_prompt(request.prompt)?.content;
-    check_media_support(&session, &content)?;
+    check_media_support(&session, &content, None)?;
     let heard = match deliver(&session, content) {
         Ok(receipt) => receipt.result().await,
         Err(error) => Err(error),

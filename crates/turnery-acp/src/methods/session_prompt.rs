@@ -37,7 +37,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         ))
         .await;
     }
-    check_media_support(&session, &prompt.content)?;
+    check_media_support(&session, &prompt.content, options.model.as_ref())?;
     let input = find_command::expand_custom_command(prompt, &session.options());
     let known = call.connection.client_features().prompt_usage;
     let ticket = session

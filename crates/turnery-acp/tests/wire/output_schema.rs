@@ -70,6 +70,8 @@ fn unusable_members_are_refused() {
             json!({"outputSchema": 1}),
             "outputSchema: this is not a usable JSON Schema",
         ),
+        (json!({"temperature": 3}), "temperature must be from 0 to 2"),
+        (json!({"thinking": "deep"}), "unknown variant `deep`"),
         (
             json!({"finish": "sometimes"}),
             "unknown variant `sometimes`",

@@ -241,9 +241,9 @@ impl SessionTask {
             };
             let candidate = CandidateRun {
                 loop_id: loop_id.clone(),
-                task: self.for_candidate(model, *thinking, group),
+                task: self.for_candidate(model, group),
                 guard: guard.for_candidate(evaluation.cancels.clone()),
-                scope: scope.with_model(model),
+                scope: scope.for_candidate(model, *thinking),
             };
             candidate.run(plan.clone()).boxed()
         });

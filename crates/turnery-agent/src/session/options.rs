@@ -48,6 +48,10 @@ pub struct PromptOptions {
     pub metadata: Option<Value>,
     /// Model to use instead of the session's.
     pub model: Option<ModelName>,
+    /// Thinking level to use instead of the session's (LOOP-44).
+    pub thinking: Option<Thinking>,
+    /// Sampling temperature to use instead of the session's (LOOP-43).
+    pub temperature: Option<f32>,
     /// Limits of the prompt.
     pub limits: Option<Limits>,
     /// Grants one extra turn at the turn limit, for a final text answer (C-4).

@@ -105,6 +105,8 @@ impl SessionTask {
         let scope = PromptScope {
             prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
             model,
+            thinking: options.thinking,
+            temperature: options.temperature,
             budget,
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
             termination: options.finish.termination(),

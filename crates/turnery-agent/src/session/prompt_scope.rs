@@ -1,11 +1,11 @@
 //! Defines what all loops of one prompt share.
 
 use super::{budget::Budget, task::SessionTask};
-use crate::{finish::FinishTools, hooks::HookList};
+use crate::{finish::FinishTools, hooks::HookList, settings::Settings};
 use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{LoopId, PromptId, Termination};
-use turnery_models::Model;
+use turnery_models::{Model, Thinking};
 use turnery_tools::TraceContext;
 
 /// Parameters shared by all loops of one prompt.
@@ -14,6 +14,10 @@ pub(crate) struct PromptScope {
     pub(crate) prompt_id: PromptId,
     /// Model to use instead of the session's.
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Thinking level to use instead of the session's.
+    pub(crate) thinking: Option<Thinking>,
+    /// Temperature to use instead of the session's.
+    pub(crate) temperature: Option<f32>,
     pub(crate) budget: Budget,
     pub(crate) forced_reply: bool,
     pub(crate) termination: Termination,
@@ -29,10 +33,11 @@ pub(crate) struct PromptScope {
 }
 
 impl PromptScope {
-    /// Returns a copy with another model.
-    pub(super) fn with_model(&self, model: &Arc<dyn Model>) -> Self {
+    /// Returns the scope of a candidate with this model and, unless `None`, this thinking level.
+    pub(super) fn for_candidate(&self, model: &Arc<dyn Model>, thinking: Option<Thinking>) -> Self {
         Self {
             model: Some(Arc::clone(model)),
+            thinking: thinking.or(self.thinking),
             ..self.clone()
         }
     }
@@ -40,6 +45,16 @@ impl PromptScope {
     /// Returns the model of the prompt, given that of its session.
     pub(super) fn model_or<'a>(&'a self, session_model: &'a Arc<dyn Model>) -> &'a Arc<dyn Model> {
         self.model.as_ref().unwrap_or(session_model)
+    }
+
+    /// Returns the thinking level of the prompt, given the settings of its session.
+    pub(super) fn thinking_or(&self, settings: &Settings) -> Thinking {
+        self.thinking.unwrap_or(settings.thinking)
+    }
+
+    /// Returns the temperature of the prompt, given the settings of its session.
+    pub(super) fn temperature_or(&self, settings: &Settings) -> Option<f32> {
+        self.temperature.or(settings.temperature)
     }
 
     /// Returns the id of the prompt's next loop (LOOP-10). Its number is greater than that of any earlier

@@ -11,6 +11,7 @@ use turnery_engine::{
     Content, ContinuationKind, EventKind, LimitKind, Limits, LoopId, LoopRecord, Outcome,
     ReachedLimit, TurnStop, TurnTrigger,
 };
+use turnery_models::Thinking;
 
 fn default_options() -> PromptOptions {
     PromptOptions::default()
@@ -285,6 +286,35 @@ async fn prompt_options_apply_to_one_prompt() {
     };
     let unknown = session.prompt(vec![Content::text("hi")], options).unwrap();
     assert!(matches!(unknown.result().await, Err(PromptError::Model(_))));
+}
+
+/// They are recorded with the loop, and the next prompt has the session's again.
+// proves: LOOP-43, LOOP-44
+#[tokio::test(start_paused = true)]
+async fn thinking_and_temperature_apply_to_one_prompt() {
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        thinking: Some(Thinking::High),
+        temperature: Some(0.25),
+        ..default_options()
+    };
+    let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
+    let second = run_text(&session, "hi").await;
+    let recorded = [first, second].map(|result| {
+        let config = result.loops[0].config.clone().unwrap();
+        (config.thinking_level, config.temperature)
+    });
+    let level = |word: &str| Some(word.to_owned());
+    assert_eq!(
+        recorded,
+        [(level("high"), Some(0.25)), (level("default"), None)]
+    );
+    let requests = world.model.requests.lock().unwrap();
+    let sent = requests.iter().map(|it| (it.thinking, it.temperature));
+    let expected = [(Thinking::High, Some(0.25)), (Thinking::Default, None)];
+    assert_eq!(sent.collect::<Vec<_>>(), expected);
+    assert_eq!(session.options().thinking, Thinking::Default);
 }
 
 // proves: LOOP-81

@@ -28,11 +28,11 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         let run = Box::pin(v2::commands::run_command(found.command, command_call));
         return Ok(PromptResponse::new(run.await?));
     }
-    check_media_support(&session, &prompt.content)?;
     let options = PromptOptions {
         discard_if_not_started: true,
         ..prompt_options(request.meta.as_ref(), call.scope.cancel)?
     };
+    check_media_support(&session, &prompt.content, options.model.as_ref())?;
     let queued = match mcp_prompt::find_mcp_prompt(&prompt, &session) {
         Some(found) => {
             session.prompt_from_mcp(found.command, found.args, found.attachments, options)

@@ -9,7 +9,7 @@ use crate::{ask_user, client::SilentClient, observe::observer_channel};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch::channel};
 use turnery_engine::LoopId;
-use turnery_models::{Model, Thinking};
+use turnery_models::Model;
 use turnery_tools::Mode;
 
 /// Candidate that is ready to run.
@@ -33,17 +33,11 @@ impl CandidateRun {
 impl SessionTask {
     /// Creates the task of a candidate. Several share one folder, so it runs in plan mode, where it reads and
     /// searches and changes nothing. It asks the user nothing.
-    pub(super) fn for_candidate(
-        &self,
-        model: &Arc<dyn Model>,
-        thinking: Option<Thinking>,
-        group: GroupCommitSender,
-    ) -> Self {
+    pub(super) fn for_candidate(&self, model: &Arc<dyn Model>, group: GroupCommitSender) -> Self {
         let (_, mailbox) = mpsc::channel(1);
         let mut env = self.env.clone();
         env.toolbox = ask_user::without_ask_user(&env.toolbox, &*self.env.client);
         env.client = Arc::new(SilentClient);
-        env.settings.thinking = thinking.unwrap_or(env.settings.thinking);
         env.model = Arc::clone(model);
         env.policy.mode = Mode::Plan;
         env.budget = None;

@@ -17,9 +17,10 @@ pub(super) fn loop_spec(
     loop_id: LoopId,
 ) -> LoopSpec {
     let model = scope.model_or(&task.env.model);
+    let settings = &task.env.settings;
     let config = model
         .info()
-        .snapshot(task.env.settings.thinking, task.env.settings.temperature);
+        .snapshot(scope.thinking_or(settings), scope.temperature_or(settings));
     let mut size = history.view.size();
     size.tokens += task.tools.overhead + scope.finish_tools.overhead();
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;

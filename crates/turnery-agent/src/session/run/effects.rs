@@ -278,8 +278,8 @@ impl LoopRun<'_> {
             } else {
                 Arc::new([])
             },
-            thinking: task.env.settings.thinking,
-            temperature: task.env.settings.temperature,
+            thinking: self.scope.thinking_or(&task.env.settings),
+            temperature: self.scope.temperature_or(&task.env.settings),
             answer_limits: self.machine.spec().limits.response,
         };
         RunningModel::start(Arc::clone(model), request, trace)
@@ -348,6 +348,8 @@ impl LoopRun<'_> {
         let mut env = self.task.env.clone();
         env.settings.hooks = self.scope.hooks.to_vec();
         env.settings.forced_reply = self.scope.forced_reply;
+        env.settings.thinking = self.scope.thinking_or(&env.settings);
+        env.settings.temperature = self.scope.temperature_or(&env.settings);
         env.model = Arc::clone(self.loop_model());
         let budget = &self.scope.budget;
         env.budget = Some(budget.for_child(MAX_CHILD_TURNS, self.elapsed()));
