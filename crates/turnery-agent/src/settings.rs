@@ -6,13 +6,18 @@ use crate::{
     hooks::{DEFAULT_HOOK_TIMEOUT, Hooks},
 };
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
-use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
+use turnery_engine::{
+    CompactionSettings, Limits, Price, QueueMode, parallel_group::DEFAULT_AGENT_ID,
+};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{GuardedPaths, McpServer, Mode, Rule, SandboxSettings};
 
 /// Settings of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Id of the agent in the records of its loops (LOOP-14). A sub-agent's is that of its parent, a slash and the
+    /// name of the tool that called it: `turnery/task`.
+    pub agent_id: Arc<str>,
     /// Initial model.
     pub model: ModelName,
     /// Initial permission mode.
@@ -72,6 +77,7 @@ impl Settings {
     pub fn new(model: ModelName, system: impl Into<Arc<str>>) -> Self {
         const DEFAULT_PARALLEL_TOOLS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
         Self {
+            agent_id: DEFAULT_AGENT_ID.into(),
             model,
             mode: Mode::default(),
             sandbox: SandboxSettings::default(),

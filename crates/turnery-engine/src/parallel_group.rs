@@ -7,13 +7,14 @@ use crate::{
 };
 
 /// Agent id used unless the host sets another.
-pub(crate) const DEFAULT_AGENT_ID: &str = "turnery";
+pub const DEFAULT_AGENT_ID: &str = "turnery";
 
 /// Builds the first event of each loop in a parallel group. Stored before any loop starts, so that a crash
 /// leaves a trace of each (LOOP-50, LOOP-54).
 #[must_use]
 pub fn parallel_start_event(
     session_id: &SessionId,
+    agent_id: &str,
     loop_id: &LoopId,
     group: &[LoopId],
     at: Timestamp,
@@ -25,7 +26,7 @@ pub fn parallel_start_event(
         turn_index: None,
         at,
         kind: EventKind::ParallelStart {
-            agent_id: DEFAULT_AGENT_ID.to_owned(),
+            agent_id: agent_id.to_owned(),
             loop_ids: group.to_vec(),
         },
     }

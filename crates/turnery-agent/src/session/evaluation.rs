@@ -129,7 +129,13 @@ impl SessionTask {
         }
         let now = turnery_store::now();
         for loop_id in &ids {
-            let event = parallel_start_event(&self.conversation.info.id, loop_id, &ids, now);
+            let event = parallel_start_event(
+                &self.conversation.info.id,
+                &self.env.settings.agent_id,
+                loop_id,
+                &ids,
+                now,
+            );
             self.env.store.append(&guard.lane, loop_id, vec![event]);
         }
         plan.parallel_group.clone_from(&ids);

@@ -1,6 +1,9 @@
 //! Opens child sessions.
 
-use super::client::{ChildOutbox, ParentClient};
+use super::{
+    SubAgentTool,
+    client::{ChildOutbox, ParentClient},
+};
 use crate::{
     ask_user,
     session::{ParentSession, PromptError, PromptResult, Session, SessionParts},
@@ -8,7 +11,7 @@ use crate::{
 use std::sync::Arc;
 use turnery_engine::SessionId;
 use turnery_store::{NewSession, SpawnRef, StoreError};
-use turnery_tools::{McpServers, Mode, ToolCx};
+use turnery_tools::{McpServers, Mode, ToolCx, TypedTool as _};
 
 /// Added to the parent's system prompt for the child.
 const SUB_AGENT_PROMPT: &str = "\n\nYou are a sub-agent: another agent has given you the task that follows, and \
@@ -26,6 +29,7 @@ impl ParentSession {
             env.policy.mode = Mode::Plan;
         }
         env.settings.system = format!("{}{SUB_AGENT_PROMPT}", env.settings.system).into();
+        env.settings.agent_id = format!("{}/{}", env.settings.agent_id, SubAgentTool::NAME).into();
         let model = env.model.info().name.to_string();
         let new = NewSession {
             id: SessionId::from(turnery_store::new_uuid().to_string()),

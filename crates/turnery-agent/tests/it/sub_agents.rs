@@ -47,7 +47,7 @@ pub(crate) async fn children(world: &EmbeddingFixture) -> Vec<(SessionId, Vec<Ar
     found
 }
 
-// proves: LOOP-24, LOOP-63, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69, LOOP-88, TURN-17, TURN-45, UP-18, S7
+// proves: LOOP-14, LOOP-24, LOOP-63, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69, LOOP-88, TURN-17, TURN-45, UP-18, S7
 #[tokio::test(start_paused = true)]
 async fn sub_agent_runs_in_own_session_and_answers() {
     let world = EmbeddingFixture::with_sub_agents(
@@ -56,7 +56,7 @@ async fn sub_agent_runs_in_own_session_and_answers() {
             &[ModelAct::Spend(3, 4), ModelAct::Say("gold")],
             &[ModelAct::Spend(20, 2), ModelAct::Say("thanks")],
         ],
-        |_| {},
+        |settings| settings.agent_id = "digger".into(),
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
@@ -70,6 +70,7 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     assert_eq!(own.parent_loop_id.as_ref(), Some(&parent.loop_id));
     assert_eq!(own.continuation_kind, ContinuationKind::Initial);
     assert_eq!(own.turns[0].triggered_by, TurnTrigger::SubAgent);
+    assert_eq!((&*parent.agent_id, &*own.agent_id), ("digger", "digger/task"));
     let info = world.store.info(child).await.unwrap();
     let spawned_by = info.spawned_by.unwrap();
     assert_eq!(spawned_by.session_id, *session.id());

@@ -25,6 +25,7 @@ pub(super) fn loop_spec(
     size.tokens += task.tools.overhead + scope.finish_tools.overhead();
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
     let spec = LoopSpec {
+        agent_id: settings.agent_id.to_string(),
         parent_loop_id: plan.parent.or_else(|| scope.spawned_by.clone()),
         continuation_kind: plan.kind,
         trigger: if spawned {
