@@ -18,9 +18,11 @@ pub mod source {
     pub const CHILD: &str = "child";
 }
 
-/// Token usage of one or more model calls. Unit: tokens.
+/// Token usage of one or more model calls. Unit: tokens. Written with the total as `total_tokens`, which is not read
+/// back (TURN-12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(into = "UsageWithTotal")]
 pub struct Usage {
     /// Uncached input only (LASH-107).
     pub input: u64,
@@ -35,6 +37,37 @@ pub struct Usage {
     /// Input written to the provider's cache (LASH-110).
     #[serde(default)]
     pub cache_write: u64,
+}
+
+/// Usage as it is written.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct UsageWithTotal {
+    /// Uncached input only (LASH-107).
+    input: u64,
+    /// All output, reasoning included (LASH-108).
+    output: u64,
+    /// The part of `output` spent on reasoning (LASH-111).
+    reasoning: u64,
+    /// Input read from the provider's cache (LASH-109).
+    cache_read: u64,
+    /// Input written to the provider's cache (LASH-110).
+    cache_write: u64,
+    /// Sum of input, output and both cache fields.
+    total_tokens: u64,
+}
+
+impl From<Usage> for UsageWithTotal {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            reasoning: usage.reasoning,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            total_tokens: usage.total(),
+        }
+    }
 }
 
 impl Usage {

@@ -291,7 +291,8 @@ fn input_usage(input: u64) -> Usage {
 }
 
 fn usage_json(input: u64) -> Value {
-    json!({"input": input, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0})
+    json!({"input": input, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0,
+        "total_tokens": input})
 }
 
 fn child_usage(session: &str, model: &str, cumulative: u64) -> Event {

@@ -330,7 +330,8 @@ fn exact_outcome_is_in_meta() {
             "outcome": "stopped.max_turns",
             "class": "runtime",
             "detail": {"limit": {"kind": "turns", "text": "limit"}},
-            "usage": {"input": 7, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0},
+            "usage": {"input": 7, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0,
+                "total_tokens": 7},
         }},
     });
     assert_eq!(response, expected);
@@ -378,7 +379,10 @@ fn prompt_usage_is_in_meta() {
     result.usage = spent(7);
     result.loops = vec![Arc::new(record)];
     let response = json!(to_prompt_response(&result, false).unwrap());
-    let tokens = |n: u64| json!({"input": n, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0});
+    let tokens = |n: u64| {
+        json!({"input": n, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0,
+        "total_tokens": n})
+    };
     assert_eq!(
         response["_meta"]["turnery"],
         json!({

@@ -70,7 +70,10 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     assert_eq!(own.parent_loop_id.as_ref(), Some(&parent.loop_id));
     assert_eq!(own.continuation_kind, ContinuationKind::Initial);
     assert_eq!(own.turns[0].triggered_by, TurnTrigger::SubAgent);
-    assert_eq!((&*parent.agent_id, &*own.agent_id), ("digger", "digger/task"));
+    assert_eq!(
+        (&*parent.agent_id, &*own.agent_id),
+        ("digger", "digger/task")
+    );
     let info = world.store.info(child).await.unwrap();
     let spawned_by = info.spawned_by.unwrap();
     assert_eq!(spawned_by.session_id, *session.id());

@@ -163,8 +163,14 @@ fn usage_total_is_derived() {
     };
     assert_eq!(usage.total(), 4321, "reasoning is a part of output");
     let expected = json!({"input": 1, "output": 20, "reasoning": 15, "cache_read": 300,
-        "cache_write": 4000});
+        "cache_write": 4000, "total_tokens": 4321});
     assert_eq!(serde_json::to_value(usage).unwrap(), expected);
+    // A total that does not fit the rest is not read, and none is needed.
+    let wrong = json!({"input": 1, "output": 20, "reasoning": 15, "cache_read": 300, "cache_write": 4000,
+        "total_tokens": 7});
+    assert_eq!(serde_json::from_value::<Usage>(wrong).unwrap(), usage);
+    let before = json!({"input": 1, "output": 20});
+    assert_eq!(serde_json::from_value::<Usage>(before).unwrap().total(), 21);
     // If a provider reports more reasoning than output, the reasoning is capped and the total recomputed.
     let mut script = LoopHarness::start(prompt_spec());
     let mut answer = text_answer("done");

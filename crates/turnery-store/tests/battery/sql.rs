@@ -118,7 +118,7 @@ async fn messages_in_their_order() {
             "s1 1 0 s1.cfg.1.ask 0 - {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"How is it?\"}]}",
             "s1 1 1 s1.cfg.1.answer 0 - {\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"All is \
              well.\"}],\"stop\":\"stop\",\"model\":\"echo\",\"provider\":\"offline\",\"usage\":{\"input\":10,\
-             \"output\":5,\"reasoning\":0,\"cache_read\":0,\"cache_write\":0}}",
+             \"output\":5,\"reasoning\":0,\"cache_read\":0,\"cache_write\":0,\"total_tokens\":15}}",
         ]
     );
 }
