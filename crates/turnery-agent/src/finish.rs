@@ -8,7 +8,7 @@ pub use finish_tool::FinishTool;
 pub use submit_error_tool::SubmitErrorTool;
 pub use value_schema::{ValueSchema, ValueSchemaError};
 
-use crate::session::request_overhead;
+use crate::session::RequestPrefix;
 use std::sync::Arc;
 use turnery_engine::Termination;
 use turnery_tools::{Tool, Toolbox};
@@ -75,11 +75,9 @@ impl FinishTools {
         without.with_extra_tools(self.0.to_vec())
     }
 
-    /// Returns the size of the tools in every request. Unit: tokens.
-    pub(crate) fn overhead(&self) -> u64 {
-        match self.0.is_empty() {
-            true => 0,
-            false => request_overhead(&Toolbox::new(self.0.to_vec()), ""),
-        }
+    /// Returns the fixed part of every request with these tools; `None` if there are none.
+    pub(crate) fn prefix_with(&self, toolbox: &Toolbox, system: &str) -> Option<RequestPrefix> {
+        let prefix = || RequestPrefix::new(&self.add_to(toolbox), system);
+        (!self.0.is_empty()).then(prefix)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
-    mem,
+    fmt, mem,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -27,7 +27,7 @@ pub trait ActivitySink: Send + Sync + 'static {
 }
 
 /// Sink and log of one prompt. By default both are absent, and no activities are built.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PromptSinks {
     sink: Option<Arc<dyn ActivitySink>>,
     log: Option<ActivityLog>,
@@ -50,6 +50,12 @@ impl ActivityLog {
 
     fn lock(&self) -> MutexGuard<'_, Vec<PromptActivity>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for PromptSinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptSinks").finish_non_exhaustive()
     }
 }
 

@@ -37,4 +37,10 @@ pub struct ConfigSnapshot {
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+    /// Hash of the system prompt, which tells a replay from a change: 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_hash: Option<String>,
+    /// Hash of the names, descriptions and schemas of the tools: 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_hash: Option<String>,
 }

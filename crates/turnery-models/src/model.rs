@@ -82,6 +82,7 @@ impl ModelInfo {
             max_tokens: Some(self.max_output),
             thinking_level: Some(thinking.as_str().to_owned()),
             temperature,
+            ..ConfigSnapshot::default()
         }
     }
 }

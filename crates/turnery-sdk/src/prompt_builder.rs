@@ -15,12 +15,12 @@ use std::{
     },
 };
 use turnery_agent::{
-    ActivityLog, ActivitySink, CancellationToken, FinishRule, HookCx, Hooks, PromptActivity,
-    PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks, Session, StartError,
-    ValueSchema, ValueSchemaError,
+    ActivityLog, ActivitySink, CancellationToken, Candidate, FinishRule, HookCx, Hooks,
+    PromptActivity, PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks,
+    SelectionStrategy, Session, StartError, ValueSchema, ValueSchemaError,
 };
 use turnery_engine::{
-    Content, HookRequest, HookSet, HookVerdict, Outcome, TurnFinish, render_value,
+    Content, HookRequest, HookSet, HookVerdict, LoopId, Outcome, TurnFinish, render_value,
 };
 
 /// Activities buffered between a prompt and the reader of its stream.
@@ -76,27 +76,81 @@ pub enum RunError {
 pub struct PromptBuilder {
     session: Session,
     input: PromptInput,
+    action: PromptAction,
     options: PromptOptions,
+}
+
+/// What a prompt does with its input.
+enum PromptAction {
+    Prompt,
+    Continue,
+    Rerun(Option<LoopId>),
+    Branch(LoopId),
+    Evaluate(Vec<Candidate>, SelectionStrategy),
 }
 
 /// Builds prompts of a session.
 pub trait SessionExt {
     /// Returns the builder of a prompt with this input.
     fn new_prompt(&self, input: impl Into<PromptInput>) -> PromptBuilder;
+
+    /// Returns the builder of a prompt that continues without new input; see [`Session::continue_loop`].
+    fn new_continuation(&self) -> PromptBuilder;
+
+    /// Returns the builder of a prompt that reruns a loop, by default the last one; see [`Session::rerun`].
+    fn new_rerun(&self, which: Option<LoopId>) -> PromptBuilder;
+
+    /// Returns the builder of a prompt that follows an earlier loop; see [`Session::branch`].
+    fn new_branch(&self, from: LoopId, input: impl Into<PromptInput>) -> PromptBuilder;
+
+    /// Returns the builder of a prompt that several candidates answer; see [`Session::evaluate`].
+    fn new_evaluation(
+        &self,
+        input: impl Into<PromptInput>,
+        candidates: Vec<Candidate>,
+        strategy: SelectionStrategy,
+    ) -> PromptBuilder;
 }
 
 impl SessionExt for Session {
     fn new_prompt(&self, input: impl Into<PromptInput>) -> PromptBuilder {
-        PromptBuilder {
-            session: self.clone(),
-            input: input.into(),
-            options: PromptOptions::default(),
-        }
+        PromptBuilder::new(self, PromptAction::Prompt, input.into())
+    }
+
+    fn new_continuation(&self) -> PromptBuilder {
+        PromptBuilder::new(self, PromptAction::Continue, PromptInput::default())
+    }
+
+    fn new_rerun(&self, which: Option<LoopId>) -> PromptBuilder {
+        PromptBuilder::new(self, PromptAction::Rerun(which), PromptInput::default())
+    }
+
+    fn new_branch(&self, from: LoopId, input: impl Into<PromptInput>) -> PromptBuilder {
+        PromptBuilder::new(self, PromptAction::Branch(from), input.into())
+    }
+
+    fn new_evaluation(
+        &self,
+        input: impl Into<PromptInput>,
+        candidates: Vec<Candidate>,
+        strategy: SelectionStrategy,
+    ) -> PromptBuilder {
+        let action = PromptAction::Evaluate(candidates, strategy);
+        PromptBuilder::new(self, action, input.into())
     }
 }
 
 impl PromptBuilder {
-    /// Appends an image to the input.
+    fn new(session: &Session, action: PromptAction, input: PromptInput) -> Self {
+        Self {
+            session: session.clone(),
+            input,
+            action,
+            options: PromptOptions::default(),
+        }
+    }
+
+    /// Appends an image to the input. Continuations and reruns have none.
     pub fn image(mut self, name: impl Into<String>, blob: ImageBlob) -> Self {
         self.input = self.input.image(name, blob);
         self
@@ -155,16 +209,34 @@ impl PromptBuilder {
 
     fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, RunError> {
         let (sinks, log) = PromptSinks::new(sink);
-        let content = self.input.into_content().unwrap_or_else(|error| {
-            self.options
-                .hooks
-                .insert(0, Arc::new(RejectInvalidInput::new(&error)));
-            vec![Content::text(String::new())]
-        });
-        let handle = self
-            .session
-            .prompt_with_sinks(content, self.options, sinks)?;
-        Ok(StartedPrompt { handle, log })
+        let takes_input = match self.action {
+            PromptAction::Prompt | PromptAction::Branch(_) | PromptAction::Evaluate(..) => true,
+            PromptAction::Continue | PromptAction::Rerun(_) => false,
+        };
+        let content = match self.input.into_content() {
+            Ok(content) => content,
+            Err(_) if !takes_input => Vec::new(),
+            Err(error) => {
+                let reject = Arc::new(RejectInvalidInput::new(&error));
+                self.options.hooks.insert(0, reject);
+                vec![Content::text(String::new())]
+            }
+        };
+        let (session, mut options) = (self.session, self.options);
+        options.sinks = sinks;
+        let handle = match self.action {
+            PromptAction::Prompt => session.prompt(content, options),
+            PromptAction::Continue => session.continue_loop(options),
+            PromptAction::Rerun(which) => session.rerun(which, options),
+            PromptAction::Branch(from) => session.branch(from, content, options),
+            PromptAction::Evaluate(candidates, strategy) => {
+                session.evaluate(content, candidates, strategy, options)
+            }
+        };
+        Ok(StartedPrompt {
+            handle: handle?,
+            log,
+        })
     }
 }
 

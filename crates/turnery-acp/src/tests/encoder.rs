@@ -47,15 +47,8 @@ pub(crate) fn config(window: Option<u32>) -> ConfigSnapshot {
     ConfigSnapshot {
         model: "m".to_owned(),
         provider: "p".to_owned(),
-        config_id: None,
-        name: None,
-        api: None,
-        base_url: None,
-        reasoning: None,
         context_window: window,
-        max_tokens: None,
-        thinking_level: None,
-        temperature: None,
+        ..ConfigSnapshot::default()
     }
 }
 

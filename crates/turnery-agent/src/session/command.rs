@@ -11,9 +11,10 @@ use crate::{
     evaluate::{Candidate, SelectionStrategy},
     sink::PromptSinks,
 };
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{Content, LoopId, MessageId};
+use turnery_engine::{Content, LoopId, LoopRecord, MessageId};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::Mode;
 
@@ -37,6 +38,8 @@ pub(crate) enum SessionCommand {
         change: OptionChange,
         reply: oneshot::Sender<Result<(), SetOptionError>>,
     },
+    /// Requests the record so far of the running loop; `None` if no loop runs.
+    OpenLoop(oneshot::Sender<Option<Arc<LoopRecord>>>),
     /// Closes the session; running prompts have been cancelled already.
     Close(oneshot::Sender<()>),
 }
@@ -57,7 +60,6 @@ pub(crate) struct QueuedPrompt {
     pub(crate) options: PromptOptions,
     /// Tokens that cancel the prompt; `cancels.prompt` is the token of its options.
     pub(crate) cancels: Cancels,
-    pub(crate) sinks: PromptSinks,
     /// `None` for a prompt made of undelivered interjections.
     pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
     /// Receives the id of the prompt's message.
@@ -139,8 +141,10 @@ impl Interjection {
                 prompt: options.cancel.clone(),
                 session: self.cancel_all,
             },
-            options,
-            sinks: PromptSinks::default(),
+            options: PromptOptions {
+                sinks: PromptSinks::default(),
+                ..options
+            },
             reply: None,
             inserted: None,
             slot: QueueSlot::default(),

@@ -14,7 +14,6 @@ use crate::{
     cancels::Cancels,
     evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy},
     observe::{EventSource, Observer, ObserverCursor},
-    sink::PromptSinks,
     usage_report::UsageReport,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,16 +107,6 @@ impl Session {
         self.shared.servers.as_deref()
     }
 
-    /// Like [`prompt`](Self::prompt), with sinks for the activities of this prompt.
-    pub fn prompt_with_sinks(
-        &self,
-        input: Vec<Content>,
-        options: PromptOptions,
-        sinks: PromptSinks,
-    ) -> Result<PromptHandle, StartError> {
-        self.enqueue_with(PromptKind::Input(input), options, sinks, None)
-    }
-
     /// Queues a prompt that continues the conversation without new input (LOOP-18). The handle returns
     /// [`ContinueError::Answered`](super::ContinueError::Answered) if the last message is the model's.
     pub fn continue_loop(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
@@ -152,14 +141,13 @@ impl Session {
     }
 
     fn queue(&self, kind: PromptKind, options: PromptOptions) -> Result<PromptHandle, StartError> {
-        self.enqueue_with(kind, options, PromptSinks::default(), None)
+        self.enqueue_with(kind, options, None)
     }
 
     fn enqueue_with(
         &self,
         kind: PromptKind,
         options: PromptOptions,
-        sinks: PromptSinks,
         evaluation: Option<EvaluationRequest>,
     ) -> Result<PromptHandle, StartError> {
         let (open, cancel_all) = {
@@ -181,7 +169,6 @@ impl Session {
             evaluation,
             options,
             cancels: cancels.clone(),
-            sinks,
             reply: Some(reply),
             inserted: Some(insert),
             slot: slot.clone(),
@@ -374,6 +361,14 @@ impl Session {
         self.store().loops(self.id(), 0).await
     }
 
+    /// Returns the record so far of the running loop (LOOP-89); `None` if no loop runs, or only candidates do.
+    pub async fn open_loop(&self) -> Option<Arc<LoopRecord>> {
+        let (reply, record) = oneshot::channel();
+        let command = SessionCommand::OpenLoop(reply);
+        self.shared.mailbox.send(command).await.ok()?;
+        record.await.ok()?
+    }
+
     /// Returns the stored usage of the session; the running loop is not included (LASH-105).
     pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
         let records = self.records().await?;
@@ -410,6 +405,6 @@ impl Session {
             candidates,
             strategy,
         };
-        self.enqueue_with(kind, options, PromptSinks::default(), Some(evaluation))
+        self.enqueue_with(kind, options, Some(evaluation))
     }
 }

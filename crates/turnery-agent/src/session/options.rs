@@ -1,6 +1,6 @@
 //! Defines session options and per-prompt overrides.
 
-use crate::{custom_command::CustomCommand, finish::FinishRule, hooks::Hooks};
+use crate::{custom_command::CustomCommand, finish::FinishRule, hooks::Hooks, sink::PromptSinks};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,8 @@ pub struct PromptOptions {
     pub forced_reply: Option<bool>,
     /// How the prompt may end: with prose, or with a value.
     pub finish: FinishRule,
+    /// Receive the activities of the prompt.
+    pub sinks: PromptSinks,
     /// Hooks that run after the session's.
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Loop of the parent session whose tool call starts this prompt, if any (LOOP-24).

@@ -36,7 +36,6 @@ impl SessionTask {
             evaluation,
             options,
             cancels,
-            sinks,
             reply,
             inserted,
             slot: _,
@@ -49,7 +48,7 @@ impl SessionTask {
             return;
         }
         self.output.inserted = inserted;
-        self.output.sinks = SinkDriver::new(sinks, cancels.clone());
+        self.output.sinks = SinkDriver::new(options.sinks.clone(), cancels.clone());
         let result = self.run_prompt(kind, evaluation, &options, cancels).await;
         self.output.sinks = SinkDriver::default();
         self.output.inserted = None;

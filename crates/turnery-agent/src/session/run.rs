@@ -166,6 +166,11 @@ impl<'t> LoopRun<'t> {
         loop {
             let finish = match poll_fn(|cx| self.poll_next(cx)).await {
                 RunEvent::Effect(QueuedEffect::Finish(finish)) => finish,
+                RunEvent::Command(SessionCommand::OpenLoop(reply)) => {
+                    let record = self.recorder.record().cloned();
+                    let _ = reply.send(record.map(Arc::new));
+                    continue;
+                }
                 RunEvent::Command(command) => {
                     self.task.handle_command(command);
                     self.pass_interjections();

@@ -92,6 +92,9 @@ impl SessionTask {
                 self.inbox.option_change =
                     PendingOptionChange::begin(change, &self.env, &self.conversation, reply);
             }
+            SessionCommand::OpenLoop(reply) => {
+                let _ = reply.send(None);
+            }
             SessionCommand::Close(reply) => self.inbox.closing.push(reply),
         }
     }

@@ -1,9 +1,9 @@
 //! Combines a session's own tools with those of its MCP servers.
 
+use super::request_prefix::RequestPrefix;
 use crate::{ask_user, client::Client};
 use std::sync::Arc;
 use tokio::sync::watch;
-use turnery_engine::compaction::estimate_text_tokens;
 use turnery_tools::{McpServers, Toolbox};
 
 /// Sources of a session's toolbox.
@@ -12,8 +12,8 @@ pub(crate) struct SessionTools {
     base: Toolbox,
     servers: Option<Arc<McpServers>>,
     changes: Option<watch::Receiver<u64>>,
-    /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
-    pub(crate) overhead: u64,
+    /// Fixed part of every request.
+    pub(crate) prefix: RequestPrefix,
 }
 
 impl SessionTools {
@@ -26,7 +26,7 @@ impl SessionTools {
             changes
         });
         Self {
-            overhead: request_overhead(&base, system),
+            prefix: RequestPrefix::new(&base, system),
             base,
             changes,
             servers,
@@ -34,13 +34,9 @@ impl SessionTools {
     }
 
     /// Returns the tools for a candidate, without `ask_user`.
-    pub(super) fn without_ask_user(&self, client: &dyn Client) -> Self {
+    pub(super) fn without_ask_user(&self, client: &dyn Client, system: &str) -> Self {
         let base = ask_user::without_ask_user(&self.base, client);
-        let overhead = self.overhead;
-        Self {
-            overhead,
-            ..Self::new(base, self.servers.clone(), "")
-        }
+        Self::new(base, self.servers.clone(), system)
     }
 
     /// Starts to connect to the servers in the background.
@@ -86,17 +82,7 @@ impl SessionTools {
         }
         changes.mark_unchanged();
         let toolbox = self.base.clone().with_extra_tools(servers.tools());
-        self.overhead = request_overhead(&toolbox, system);
+        self.prefix = RequestPrefix::new(&toolbox, system);
         Some(toolbox)
     }
-}
-
-/// Returns the size of the fixed part of every request (system prompt, tool schemas). Unit: tokens.
-pub(crate) fn request_overhead(toolbox: &Toolbox, system: &str) -> u64 {
-    let specs = toolbox.specs();
-    let tools = specs.iter().map(|spec| {
-        let schema = estimate_text_tokens(&spec.schema.to_string());
-        estimate_text_tokens(&spec.name) + estimate_text_tokens(&spec.description) + schema
-    });
-    estimate_text_tokens(system) + tools.sum::<u64>()
 }

@@ -234,7 +234,11 @@ async fn stuck_sink_is_abandoned_after_cancel() {
     let sink = Arc::new(StuckSink::default());
     let (sinks, log) = PromptSinks::new(Some(sink.clone()));
     let input = vec![Content::text("hello")];
-    let prompt = session.prompt_with_sinks(input, PromptOptions::default(), sinks);
+    let options = PromptOptions {
+        sinks,
+        ..PromptOptions::default()
+    };
+    let prompt = session.prompt(input, options);
     let prompt = tokio::spawn(prompt.unwrap().result());
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!prompt.is_finished());

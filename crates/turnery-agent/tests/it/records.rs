@@ -3,16 +3,44 @@
 use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, run_text, start_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_agent::Session;
+use tokio::sync::Notify;
+use turnery_agent::{FinishRule, PromptOptions, Session, SubAgentTool};
 use turnery_engine::{
     Content, ContinuationKind, LoopRecord, LoopStatus, Outcome, SessionId, TurnFinish, TurnStop,
     Usage,
 };
 use turnery_models::Thinking;
-use turnery_store::{Commit, NewSession, Owner};
+use turnery_store::{Commit, MemoryStore, NewSession, Owner};
 
 async fn records(world: &EmbeddingFixture, session: &Session) -> Vec<Arc<LoopRecord>> {
     world.loops(session.id()).await
+}
+
+/// The record of a running loop grows as it runs, and is the stored one once it has ended.
+// proves: LOOP-89
+#[tokio::test(start_paused = true)]
+async fn open_loop_can_be_queried() {
+    let go = Arc::new(Notify::new());
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("1"), ModelAct::Call("l", "look")],
+        &[ModelAct::Wait(Arc::clone(&go)), ModelAct::Say("2")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    assert_eq!(session.open_loop().await, None);
+    let prompt = start_text(&session, "one");
+    while world.model.requests.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let open = session.open_loop().await.unwrap();
+    assert_eq!((open.status, open.ended_at), (LoopStatus::Running, None));
+    let texts: Vec<String> = open.messages.iter().map(|it| it.message.text()).collect();
+    assert_eq!(texts, ["one", "1", "done"]);
+    go.notify_one();
+    let ended = prompt.result().await.unwrap();
+    assert_eq!(ended.loops[0].loop_id, open.loop_id);
+    assert_eq!(session.open_loop().await, None);
+    session.close().await;
+    assert_eq!(session.open_loop().await, None);
 }
 
 // proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
@@ -248,4 +276,44 @@ async fn outcome_match_is_exhaustive() {
         steps.push(next_step(&ticket.result().await.unwrap().outcome));
     }
     assert_eq!(steps, ["keep it", "offer to retry", "say so"]);
+}
+
+/// Equal hashes tell a replay from a change of the system prompt or of the tools.
+// proves: LOOP-92
+#[tokio::test(start_paused = true)]
+async fn record_identifies_system_prompt_and_tools() {
+    let hashes = async |system: &'static str, has_task: bool, finish: FinishRule| {
+        let store = Arc::new(MemoryStore::new());
+        let script: &[&[ModelAct]] = &[&[ModelAct::CallWith("f", "finish", r#"{"value": 1}"#)]];
+        let world = EmbeddingFixture::build(
+            store,
+            script,
+            &[],
+            |settings| settings.system = system.into(),
+            |tools| match has_task {
+                true => tools.with_tool(SubAgentTool),
+                false => tools,
+            },
+        );
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        let options = PromptOptions {
+            finish,
+            ..PromptOptions::default()
+        };
+        let prompt = session.prompt(vec![Content::text("hi")], options).unwrap();
+        let result = prompt.result().await.unwrap();
+        let config = result.loops[0].config.clone().unwrap();
+        (config.system_hash.unwrap(), config.tools_hash.unwrap())
+    };
+    let first = hashes("be good", false, FinishRule::Prose).await;
+    assert_eq!(hashes("be good", false, FinishRule::Prose).await, first);
+    let other_system = hashes("be bad", false, FinishRule::Prose).await;
+    assert_ne!(other_system.0, first.0);
+    assert_eq!(other_system.1, first.1);
+    let other_tools = hashes("be good", true, FinishRule::Prose).await;
+    assert_eq!(other_tools.0, first.0);
+    assert_ne!(other_tools.1, first.1);
+    let with_finish = hashes("be good", false, FinishRule::Value).await;
+    assert_eq!(with_finish.0, first.0);
+    assert_ne!(with_finish.1, first.1);
 }

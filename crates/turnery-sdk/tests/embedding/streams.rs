@@ -2,11 +2,13 @@
 
 use crate::{
     fixture::{RecordingSink, World, describe_all, finished, run_hello},
-    toy::ToyStep,
+    toy::{ToyStep, usage_of},
 };
 use futures_util::StreamExt;
 use std::{sync::Arc, time::Duration};
-use turnery_sdk::{ActivityStream, SessionExt as _};
+use turnery_models::ModelName;
+use turnery_sdk::{ActivityStream, PromptError, RunError, SelectionStrategy, SessionExt as _};
+use turnery_store::MemoryStore;
 
 fn script() -> Vec<Vec<ToyStep>> {
     vec![
@@ -54,6 +56,46 @@ async fn run_sink_and_stream_give_the_same_output() {
 
     let outcome = finished("c");
     assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
+}
+
+/// Continuations, reruns, branches and evaluations are followed in the same ways.
+// proves: LASH-53
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_prompt_has_sinks_and_streams() {
+    let say = |text| vec![ToyStep::Say(text)];
+    let script = ["first", "again", "aside", "one"].map(say);
+    let store = Arc::new(MemoryStore::new());
+    let two = vec![vec![ToyStep::Spend(usage_of(9)), ToyStep::Say("two")]];
+    let world = World::over(store, script.to_vec(), two);
+    let session = world.session().await;
+    let first = run_hello(&session).await.result.loops[0].loop_id.clone();
+
+    let sink = Arc::new(RecordingSink::default());
+    let output = session.new_rerun(None).stream_to(sink.clone()).await;
+    assert_eq!(output.unwrap().result.outcome, finished("again"));
+    let said = |text: &str| vec![format!("say {text}"), "usage".to_owned()];
+    assert_eq!(describe_all(&sink.seen.lock().unwrap()), said("again"));
+
+    let mut stream = session.new_branch(first, "aside?").stream().unwrap();
+    let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
+    assert_eq!(describe_all(&pulled), said("aside"));
+    drop(stream);
+
+    let candidates = ["toy/one", "toy/two"].map(|it| it.parse::<ModelName>().unwrap().into());
+    let strategy = SelectionStrategy::MostTokens;
+    let sink = Arc::new(RecordingSink::default());
+    let prompt = session.new_evaluation("both?", candidates.to_vec(), strategy);
+    let output = prompt.stream_to(sink.clone()).await.unwrap();
+    assert_eq!(output.result.outcome, finished("two"));
+    assert_eq!(describe_all(&sink.seen.lock().unwrap()), said("two"));
+    assert_eq!(describe_all(&output.activities), said("two"));
+
+    // The model has answered, so there is nothing to continue.
+    let output = session.new_continuation().run().await;
+    assert!(matches!(
+        output,
+        Err(RunError::Prompt(PromptError::Continue(_)))
+    ));
 }
 
 // proves: LASH-78, LASH-8

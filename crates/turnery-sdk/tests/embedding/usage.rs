@@ -21,15 +21,7 @@ pub(crate) fn record(n: u32, turns: &[(&str, Option<Usage>)]) -> LoopRecord {
     record.config = Some(ConfigSnapshot {
         model: "asked-for".to_owned(),
         provider: "toy".to_owned(),
-        config_id: None,
-        name: None,
-        api: None,
-        base_url: None,
-        reasoning: None,
-        context_window: None,
-        max_tokens: None,
-        thinking_level: None,
-        temperature: None,
+        ..ConfigSnapshot::default()
     });
     for (turn_index, (model, usage)) in (0..).zip(turns) {
         let message_id = turnery_engine::MessageId::from(format!("m{n}.{turn_index}"));

@@ -46,7 +46,9 @@ impl SessionTask {
         let mut conversation = self.conversation.clone();
         conversation.last_lost_loop = 0;
         Self {
-            tools: self.tools.without_ask_user(&*self.env.client),
+            tools: self
+                .tools
+                .without_ask_user(&*self.env.client, &self.env.settings.system),
             env,
             conversation,
             owner: self.owner.clone(),

@@ -5,7 +5,7 @@ use crate::session::{
     prompt_scope::PromptScope, task::SessionTask,
 };
 use std::sync::Arc;
-use turnery_engine::{Effect, Loop, LoopId, LoopSpec, TurnTrigger};
+use turnery_engine::{ConfigSnapshot, Effect, Loop, LoopId, LoopSpec, TurnTrigger};
 use turnery_store::LoopBeginning;
 
 /// Builds the spec of a loop that continues from `history`.
@@ -18,11 +18,19 @@ pub(super) fn loop_spec(
 ) -> LoopSpec {
     let model = scope.model_or(&task.env.model);
     let settings = &task.env.settings;
-    let config = model
-        .info()
-        .snapshot(scope.thinking_or(settings), scope.temperature_or(settings));
+    let finish_prefix = scope
+        .finish_tools
+        .prefix_with(&task.env.toolbox, &settings.system);
+    let prefix = finish_prefix.as_ref().unwrap_or(&task.tools.prefix);
+    let config = ConfigSnapshot {
+        system_hash: Some(prefix.system_hash.clone()),
+        tools_hash: Some(prefix.tools_hash.clone()),
+        ..model
+            .info()
+            .snapshot(scope.thinking_or(settings), scope.temperature_or(settings))
+    };
     let mut size = history.view.size();
-    size.tokens += task.tools.overhead + scope.finish_tools.overhead();
+    size.tokens += prefix.tokens;
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
     let spec = LoopSpec {
         agent_id: settings.agent_id.to_string(),
