@@ -239,3 +239,41 @@ fn started_git_and_other_folders_are_considered_in_auto() {
         assert!(judge("edit(docs/x)", line), "{line}");
     }
 }
+
+/// Git itself expands patterns that the shell leaves as they are.
+#[test]
+fn patterns_for_git_stop_at_denied_files() {
+    let bench = everyday_fixture();
+    let cwd = bench.workspace.cwd();
+    std::fs::write(cwd.join(".env"), "x\n").unwrap();
+    let rules = ["shell(git:*)"].map(|it| it.parse().unwrap());
+    let judge = |mode: Mode, deny: &str, line: &str| {
+        let policy = Policy::new(mode, rules.to_vec(), vec![deny.parse().unwrap()]);
+        is_allowed(&bench, &policy, line)
+    };
+    for line in [
+        "git rm -f '[s]rc/lib.rs'",
+        "git rm -f '?rc/lib.rs'",
+        "git rm -f '\\src/lib.rs'",
+        "git checkout HEAD~1 -- '*/lib.rs'",
+        "git restore -s HEAD~1 's?c/lib.rs'",
+        "git checkout -m '[s]rc/lib.rs'",
+    ] {
+        assert!(!judge(Mode::Ask, "edit(src/**)", line), "{line}");
+        assert!(
+            judge(Mode::Ask, "edit(docs/x/**)", line) || line.contains("'*"),
+            "{line}"
+        );
+    }
+    for line in ["nice git rm -f '?rc/lib.rs'", "git-rm -f '?rc/lib.rs'"] {
+        assert!(!judge(Mode::Auto, "edit(src/**)", line), "{line}");
+    }
+    assert!(!judge(Mode::Ask, "read(.env)", "git add -f '.en?'"));
+    for line in [
+        "git rm -f 'docs/*'",
+        "git commit -m 'why?'",
+        "git tag -a v1 -m 'why?'",
+    ] {
+        assert!(judge(Mode::Ask, "edit(src/**)", line), "{line}");
+    }
+}

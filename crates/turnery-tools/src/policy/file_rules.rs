@@ -148,6 +148,12 @@ impl Policy {
             {
                 folders.extend_from_slice(bases);
             }
+            let git_commands = std::iter::once(command).chain(&started.commands);
+            folders.extend(
+                git_commands
+                    .filter(|command| git::is_git(command))
+                    .flat_map(|command| git::pathspec_folders(command, bases)),
+            );
             folders.sort();
             folders.dedup();
             folders.iter().any(|folder| {

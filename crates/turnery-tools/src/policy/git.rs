@@ -39,7 +39,7 @@ pub(crate) use commit_args::{is_index_commit, words_but_messages};
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
     may_quote_linked_file, may_show_content, may_show_untracked, may_track, may_track_more,
-    settings_files, shows_only_tracked,
+    pathspec_folders, settings_files, shows_only_tracked,
 };
 pub use environment::GitSettings;
 use git_dir::{

@@ -54,7 +54,9 @@ pub(super) fn commits_named_files(command: &SimpleCommand) -> bool {
         return false;
     }
     while let Some(arg) = args.next() {
-        let Some(option) = arg.and_then(|arg| arg.strip_prefix('-')) else {
+        // A lone `-` is a file.
+        let option = arg.filter(|arg| *arg != "-");
+        let Some(option) = option.and_then(|arg| arg.strip_prefix('-')) else {
             return true;
         };
         match option.strip_prefix('-') {

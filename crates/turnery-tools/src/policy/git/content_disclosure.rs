@@ -27,6 +27,7 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
     let mut words = args.iter().map(ShellWord::known_text);
     let mut has = |may_show: fn(&str) -> bool| words.any(|arg| arg.is_none_or(may_show));
     let word_at = |at: usize| args.get(at).and_then(ShellWord::known_text);
+    let is_option = |arg: &ShellWord| arg.known_text().is_none_or(|arg| arg.starts_with('-'));
     match word_at(0) {
         Some("log" | "reflog" | "shortlog") => {
             has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
@@ -48,7 +49,10 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
             has_short_option(arg, &['i', 'x']) || arg.starts_with("--e") || arg.starts_with("--sh")
         }),
         Some("remote") => false,
-        Some("config") => word_at(1) != Some("--get"),
+        // Another option may name another file, or an object.
+        Some("config") => {
+            word_at(1) != Some("--get") || args.iter().skip(2).any(|arg| is_option(arg))
+        }
         // A tag may point to a file.
         Some("branch" | "for-each-ref" | "tag") => {
             has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
@@ -75,6 +79,47 @@ pub(crate) fn may_show_untracked(command: &SimpleCommand) -> bool {
                 || starts.iter().any(|start| word.starts_with(start))
         })
     })
+}
+
+/// Returns the folders below which git looks for files that match patterns among the words, which the shell leaves as
+/// they are: `git rm '[x]/a'`.
+pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+    let words = match git_subcommand(command) {
+        Some([first, args @ ..]) if first.known_text() == Some("commit") => {
+            super::words_but_messages(args)
+        }
+        Some(args) => words_but_messages_of(args),
+        None => command
+            .args
+            .iter()
+            .filter_map(ShellWord::known_text)
+            .collect(),
+    };
+    let folders = super::working_folders(command, bases);
+    let folders = folders.as_deref().unwrap_or(bases);
+    let patterns = words.into_iter().filter_map(|word| {
+        let start = word.get(..word.find(['*', '?', '[', '\\'])?)?;
+        Some(start.rsplit_once('/').map_or("", |(folder, _)| folder))
+    });
+    patterns
+        .flat_map(|folder| folders.iter().map(move |base| base.join(folder)))
+        .collect()
+}
+
+/// Returns the words of a git command but the messages of commands that take one after `-m`.
+fn words_but_messages_of(args: &[ShellWord]) -> Vec<&str> {
+    let takes_messages = args
+        .first()
+        .and_then(ShellWord::known_text)
+        .is_some_and(|name| matches!(name, "merge" | "notes" | "stash" | "tag"));
+    let mut is_message = false;
+    let words = args.iter().filter_map(|arg| {
+        let skipped = is_message;
+        let word = arg.known_text();
+        is_message = takes_messages && !skipped && word == Some("-m");
+        word.filter(|_| !skipped)
+    });
+    words.collect()
 }
 
 /// Returns true for commands after which git may track more files.

@@ -448,3 +448,24 @@ fn repository_that_leads_to_hidden_files_is_asked_about() {
         assert_ne!(judged, Judgement::Allow, "{at}");
     }
 }
+
+/// Further options of `git config --get` name other files and objects.
+#[test]
+fn git_config_shows_no_denied_file() {
+    let bench = fixture_with_secret();
+    let rules = vec!["shell(git config:*)".parse().unwrap()];
+    let deny = vec!["read(**/.env)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, rules, deny);
+    let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
+    for line in [
+        "git config --get --blob HEAD:.env SECRET",
+        "git config --get --includes -f cfg db.password",
+        "git config --get-all --blob HEAD:.env SECRET",
+    ] {
+        assert!(
+            matches!(judge(line), Judgement::Ask { .. } | Judgement::Deny(_)),
+            "{line}"
+        );
+    }
+    assert_eq!(judge("git config --get user.name"), Judgement::Allow);
+}

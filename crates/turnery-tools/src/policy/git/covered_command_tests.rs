@@ -182,3 +182,32 @@ fn git_that_is_not_understood_is_asked_about() {
         assert!(is_allowed(&bench, &policy, line), "{line}");
     }
 }
+
+/// A lone `-` is a file or a folder, and so is a second `init`. Each may be a link.
+#[test]
+fn operands_that_look_like_options_are_asked_about() {
+    let bench = everyday_fixture();
+    let policy = git_policy();
+    for line in [
+        "git commit -m y -",
+        "git commit - -m y",
+        "git commit -qm y -",
+        "git commit -m y -- -",
+        "git init init",
+        "git init -q init",
+        "git init --bare init",
+        "git init -- init",
+        "git init -",
+        "git init -q -- -",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "git commit -m y",
+        "git commit -m -",
+        "git init",
+        "git init -q",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}

@@ -80,10 +80,10 @@ fn views_bisection(command: &SimpleCommand) -> bool {
 /// which is not checked.
 fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let has = |word| has_word(command, word);
-    let is_folder = |word: &str| word != "init" && !word.starts_with('-');
+    let is_folder = |word: &str| word == "-" || !word.starts_with('-');
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
-        || has("init") && words.any(is_folder)
+        || words.next() == Some("init") && words.any(is_folder)
 }
 
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
