@@ -186,7 +186,7 @@ fn find_push_target(command: &SimpleCommand) -> Option<PushTarget> {
     for word in words.iter().skip(at) {
         match word {
             Some(word) if is_push_flag(word) => {}
-            Some(word) if *word == "-" || !word.starts_with('-') => operands.push(*word),
+            Some(word) if !word.starts_with('-') => operands.push(*word),
             // The next word may be the option's value.
             Some(_) | None => return Some(PushTarget::Unknown),
         }
