@@ -50,9 +50,7 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
         }),
         Some("remote") => false,
         // Another option may name another file, or an object.
-        Some("config") => {
-            word_at(1) != Some("--get") || args.iter().skip(2).any(|arg| is_option(arg))
-        }
+        Some("config") => word_at(1) != Some("--get") || args.iter().skip(2).any(is_option),
         // A tag may point to a file.
         Some("branch" | "for-each-ref" | "tag") => {
             has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
