@@ -33,6 +33,10 @@ pub(super) struct PlainConfig {
     /// Values of `user.signingKey`: key ids or mail addresses. Git reads them as paths if the user's own
     /// `gpg.format` is `ssh`.
     pub(super) signing_keys: BTreeSet<String>,
+    /// True for an extension that not every git knows. One that does not ignores the repository.
+    pub(super) has_new_extension: bool,
+    /// True for extensions of version 1 of the format. With version 0 git ignores the repository.
+    needs_version_1: bool,
     /// `core.repositoryformatversion`. Without it git ignores the extensions.
     format_version: Option<u8>,
 }
@@ -194,7 +198,7 @@ fn parse_plain_config(text: &str) -> Option<PlainConfig> {
             .as_ref()?
             .apply_key(&key.to_lowercase(), value, &mut config)?;
     }
-    (!config.uses_sha256 || config.format_version == Some(1)).then_some(config)
+    (!config.needs_version_1 || config.format_version == Some(1)).then_some(config)
 }
 
 /// Section header without the brackets: `[core]` or `[remote "origin"]`.
@@ -279,7 +283,12 @@ impl<'a> ConfigSection<'a> {
                 config.worktree = Some(plain.filter(|value| !value.is_empty())?.to_owned());
                 Some(())
             }
+            ("extensions", None, "relativeworktrees") => {
+                config.has_new_extension = true;
+                Some(())
+            }
             ("extensions", None, "objectformat") => {
+                config.needs_version_1 = true;
                 config.uses_sha256 = match plain? {
                     "sha1" => false,
                     "sha256" => true,
@@ -288,6 +297,7 @@ impl<'a> ConfigSection<'a> {
                 Some(())
             }
             ("extensions", None, "refstorage") => {
+                config.needs_version_1 = true;
                 config.has_reftable = match plain? {
                     "files" => false,
                     "reftable" => true,
@@ -422,6 +432,7 @@ mod tests {
             Some(PlainConfig {
                 worktree: Some("../../../x".to_owned()),
                 uses_sha256: true,
+                needs_version_1: true,
                 format_version: Some(1),
                 ..PlainConfig::default()
             })

@@ -198,6 +198,10 @@ pub(crate) fn may_track(
 /// Returns true for a command of git that shows no other files than the repository tracks, as each folder that it
 /// starts in lies in one: not outside, where `git diff` compares any files.
 pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> bool {
+    let compares_two = git_subcommand(command).is_some_and(|subcommand| {
+        let name = subcommand.first().and_then(ShellWord::known_text);
+        name == Some("diff") && subcommand.len() > 2
+    });
     let is_in_repository = |folder: &PathBuf| {
         let Ok(folder) = canonicalize(folder) else {
             return false;
@@ -207,12 +211,26 @@ pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> 
             .map(|above| classify_dot_git(&above.join(".git")));
         let mut found = kinds.filter(|kind| !matches!(kind, DotGitKind::NotRepository));
         matches!(found.next(), Some(DotGitKind::Repository))
+            && (!compares_two || is_surely_opened(&folder))
     };
     super::is_git(command)
         && !may_show_untracked(command)
         && git_subcommand(command).is_some_and(only_reads_tracked)
         && super::working_folders(command, bases)
             .is_some_and(|folders| folders.iter().all(is_in_repository))
+}
+
+/// Returns true if git does not ignore the repository around the folder because of its format. Otherwise it would work
+/// as if outside, where `git diff` compares any files.
+fn is_surely_opened(folder: &Path) -> bool {
+    let mut above = folder.ancestors();
+    let work_tree = above.find(|above| entry_kind(&above.join(".git")) != EntryKind::Absent);
+    let Some(git_dir) = work_tree.and_then(find_git_dir) else {
+        return false;
+    };
+    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
+    let config = common_dir.as_ref().unwrap_or(&git_dir).join("config");
+    config::read_plain_config(&config).is_some_and(|config| !config.has_new_extension)
 }
 
 /// Returns true for subcommands that only read what is tracked, unless an option adds other files.

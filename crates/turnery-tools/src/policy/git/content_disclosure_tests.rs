@@ -469,3 +469,27 @@ fn git_config_shows_no_denied_file() {
     }
     assert_eq!(judge("git config --get user.name"), Judgement::Allow);
 }
+
+/// Git ignores a repository of another format, and compares any two folders then.
+#[test]
+fn diff_in_ignored_repository_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Ask, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    let config = bench.work_tree.join(".git/config");
+    let plain = fs::read_to_string(&config).unwrap();
+    let line = "git diff src .";
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
+    assert_eq!(judge(), Judgement::Allow);
+    for (extension, is_shown) in [
+        ("objectFormat = sha1", true),
+        ("refStorage = files", true),
+        ("relativeWorktrees = true", false),
+    ] {
+        fs::write(&config, format!("{plain}[extensions]\n\t{extension}\n")).unwrap();
+        assert!(matches!(judge(), Judgement::Ask { .. }), "{extension}");
+        // Without protection, the attack works.
+        let shown = output_of(&bench, line).contains("hidden words");
+        assert!(shown || !is_shown, "{extension}");
+    }
+}
