@@ -8,10 +8,9 @@ pub use finish_tool::FinishTool;
 pub use submit_error_tool::SubmitErrorTool;
 pub use value_schema::{ValueSchema, ValueSchemaError};
 
-use crate::session::RequestPrefix;
 use std::sync::Arc;
 use turnery_engine::Termination;
-use turnery_tools::{Tool, Toolbox};
+use turnery_tools::{Tool, Toolbox, TypedTool as _};
 
 /// How a prompt may end (LASH-113). A rule other than `Prose` gives the model the tools `finish` and `submit_error`.
 #[derive(Clone, Debug, Default)]
@@ -65,19 +64,15 @@ pub(crate) struct FinishTools(Arc<[Arc<dyn Tool>]>);
 impl FinishTools {
     /// Adds the tools to those of the session; they replace tools of the same name.
     pub(crate) fn add_to(&self, toolbox: &Toolbox) -> Toolbox {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return toolbox.clone();
         }
-        let names: Vec<String> = self.0.iter().map(|tool| tool.spec().name).collect();
-        let without = names
-            .iter()
-            .fold(toolbox.clone(), |rest, name| rest.without_tool(name));
+        let without = toolbox.clone().without_tool(FinishTool::NAME);
+        let without = without.without_tool(SubmitErrorTool::NAME);
         without.with_extra_tools(self.0.to_vec())
     }
 
-    /// Returns the fixed part of every request with these tools; `None` if there are none.
-    pub(crate) fn prefix_with(&self, toolbox: &Toolbox, system: &str) -> Option<RequestPrefix> {
-        let prefix = || RequestPrefix::new(&self.add_to(toolbox), system);
-        (!self.0.is_empty()).then(prefix)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

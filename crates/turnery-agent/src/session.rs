@@ -53,6 +53,5 @@ pub(crate) use budget::Budget;
 pub(crate) use env::SessionEnv;
 pub(crate) use history::SessionHistory;
 pub(crate) use parent_session::ParentSession;
-pub(crate) use request_prefix::RequestPrefix;
 pub(crate) use spawn::SessionParts;
 pub(crate) use tools::SessionTools;

@@ -50,11 +50,9 @@ impl PromptOutput {
     pub fn text(&self) -> Option<String> {
         match &self.result.outcome {
             Outcome::Finished(TurnFinish::AssistantMessage { text }, _) => Some(text.to_string()),
-            Outcome::Finished(
-                TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
-                _,
-            ) => Some(render_value(value)),
-            Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
+            Outcome::Finished(..) | Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => {
+                self.value().map(render_value)
+            }
         }
     }
 }
@@ -80,7 +78,7 @@ pub struct PromptBuilder {
     options: PromptOptions,
 }
 
-/// What a prompt does with its input.
+/// Kind of a prompt, with its parameters besides the input.
 enum PromptAction {
     Prompt,
     Continue,

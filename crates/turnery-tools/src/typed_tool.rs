@@ -24,6 +24,9 @@ pub trait TypedTool: Send + Sync + 'static {
     /// Name of the tool.
     const NAME: &'static str;
 
+    /// Title of a call, unless [`describe`](Self::describe) gives one; by default the tool's name.
+    const TITLE: &'static str = Self::NAME;
+
     /// Kind of action.
     const KIND: CallKind = CallKind::Other;
 
@@ -41,10 +44,10 @@ pub trait TypedTool: Send + Sync + 'static {
         schema_for::<Self::Args>()
     }
 
-    /// Returns how to show a call, without IO. Paths are absolute. By default a call shows the tool's name.
+    /// Returns how to show a call, without IO. Paths are absolute. By default a call shows [`TITLE`](Self::TITLE).
     fn describe(&self, _args: &Self::Args, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: Self::NAME.to_owned(),
+            title: Self::TITLE.to_owned(),
             kind: Self::KIND,
             ..CallDetail::default()
         }

@@ -90,7 +90,7 @@ pub(crate) fn check_media_support(
     model: Option<&ModelName>,
 ) -> Result<(), RpcError> {
     let options = session.options();
-    let name = model.map_or(options.model.clone(), ModelName::to_string);
+    let name = model.map_or_else(|| options.model.clone(), ModelName::to_string);
     let current = |model: &&ModelInfo| model.name.to_string() == name;
     let Some(model) = options.models.iter().find(current) else {
         return Ok(());

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{borrow::Cow, sync::Arc};
-use turnery_engine::{CallDetail, ToolControl, ToolEnvelope, ToolError, ToolErrorKind};
-use turnery_tools::{ToolCx, TypedTool, Workspace};
+use turnery_engine::{ToolControl, ToolEnvelope, ToolError, ToolErrorKind};
+use turnery_tools::{ToolCx, TypedTool};
 
 const REQUIRED: &str = "End the task with its result. Call it once, when the work is done; a reply in prose does not \
     end the task.";
@@ -67,6 +67,7 @@ impl FinishTool {
 impl TypedTool for FinishTool {
     type Args = FinishArgs;
     const NAME: &'static str = "finish";
+    const TITLE: &'static str = "Finish with a value";
 
     fn description(&self) -> Cow<'static, str> {
         self.description.clone()
@@ -83,14 +84,6 @@ impl TypedTool for FinishTool {
             "required": ["value"],
             "additionalProperties": false
         })
-    }
-
-    fn describe(&self, _args: &FinishArgs, _workspace: &Workspace) -> CallDetail {
-        CallDetail {
-            title: "Finish with a value".to_owned(),
-            kind: Self::KIND,
-            ..CallDetail::default()
-        }
     }
 
     async fn run(&self, args: FinishArgs, _cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use turnery_engine::{CallDetail, ToolControl, ToolEnvelope, ToolError};
-use turnery_tools::{ToolCx, TypedTool, Workspace};
+use turnery_engine::{ToolControl, ToolEnvelope, ToolError};
+use turnery_tools::{ToolCx, TypedTool};
 
 /// Arguments of `submit_error`.
 #[derive(Deserialize, JsonSchema)]
@@ -22,17 +22,10 @@ pub struct SubmitErrorTool;
 impl TypedTool for SubmitErrorTool {
     type Args = SubmitErrorArgs;
     const NAME: &'static str = "submit_error";
+    const TITLE: &'static str = "Finish with an error";
 
     fn description(&self) -> Cow<'static, str> {
         "End the task without a result, because there can be none. Say what is in the way.".into()
-    }
-
-    fn describe(&self, _args: &SubmitErrorArgs, _workspace: &Workspace) -> CallDetail {
-        CallDetail {
-            title: "Finish with an error".to_owned(),
-            kind: Self::KIND,
-            ..CallDetail::default()
-        }
     }
 
     async fn run(&self, args: SubmitErrorArgs, _cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {

@@ -38,15 +38,9 @@ impl ValueSchema {
             Err(error) => {
                 let place = error.instance_path().to_string();
                 let reason = format!("{}{error}", place_prefix(&place));
-                Err(ValueSchemaError(shorten(&reason)))
+                Err(ValueSchemaError(shorten(reason)))
             }
         }
-    }
-
-    /// Returns the schema.
-    #[must_use]
-    pub fn as_value(&self) -> &Value {
-        &self.schema
     }
 
     /// Checks a value. The error lists what does not fit, one reason a line, without the value itself.
@@ -54,7 +48,7 @@ impl ValueSchema {
         let mut errors = self.validator.iter_errors(value);
         let first = errors.by_ref().take(MAX_ERRORS).map(|error| {
             let place = error.instance_path().to_string();
-            shorten(&format!("{}{}", place_prefix(&place), error.masked()))
+            shorten(format!("{}{}", place_prefix(&place), error.masked()))
         });
         let mut lines: Vec<String> = first.collect();
         if lines.is_empty() {
@@ -85,12 +79,12 @@ fn place_prefix(place: &str) -> String {
     }
 }
 
-fn shorten(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_ERROR_BYTES);
-    match text.get(..end) {
-        Some(start) if end < text.len() => format!("{start}…"),
-        Some(_) | None => text.to_owned(),
+fn shorten(mut text: String) -> String {
+    if text.len() > MAX_ERROR_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
+        text.push('…');
     }
+    text
 }
 
 fn move_references(schema: &mut Value) {

@@ -1,9 +1,9 @@
 //! Defines what all loops of one prompt share.
 
-use super::{budget::Budget, task::SessionTask};
+use super::{budget::Budget, request_prefix::RequestPrefix, task::SessionTask};
 use crate::{finish::FinishTools, hooks::HookList, settings::Settings};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use turnery_engine::{LoopId, PromptId, Termination};
 use turnery_models::{Model, Thinking};
 use turnery_tools::TraceContext;
@@ -55,6 +55,18 @@ impl PromptScope {
     /// Returns the temperature of the prompt, given the settings of its session.
     pub(super) fn temperature_or(&self, settings: &Settings) -> Option<f32> {
         self.temperature.or(settings.temperature)
+    }
+
+    /// Returns the fixed part of every request of the prompt.
+    pub(super) fn request_prefix<'a>(&self, task: &'a SessionTask) -> Cow<'a, RequestPrefix> {
+        let env = &task.env;
+        match self.finish_tools.is_empty() {
+            true => Cow::Borrowed(&task.tools.prefix),
+            false => {
+                let toolbox = self.finish_tools.add_to(&env.toolbox);
+                Cow::Owned(RequestPrefix::new(&toolbox, &env.settings.system))
+            }
+        }
     }
 
     /// Returns the id of the prompt's next loop (LOOP-10). Its number is greater than that of any earlier

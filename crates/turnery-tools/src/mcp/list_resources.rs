@@ -5,11 +5,11 @@ use super::{
     connection::{ServerConnection, find_connection, join_names},
     errors,
 };
-use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
+use crate::{tool::ToolCx, typed_tool::TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{borrow::Cow, fmt::Write as _, slice, sync::Arc};
-use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind};
+use turnery_engine::{CallKind, ToolEnvelope, ToolError, ToolErrorKind};
 
 /// Property of the servers to choose from, for an error.
 pub(super) const HAVE_RESOURCES: &str = "has resources; these have";
@@ -75,6 +75,7 @@ async fn render_resources(connection: &ServerConnection) -> Result<String, Strin
 impl TypedTool for ListResourcesTool {
     type Args = ListResourcesArgs;
     const NAME: &'static str = "list_mcp_resources";
+    const TITLE: &'static str = "List MCP resources";
     const KIND: CallKind = CallKind::Search;
     const IS_PARALLEL: bool = true;
 
@@ -85,14 +86,6 @@ impl TypedTool for ListResourcesTool {
             join_names(&self.connections)
         )
         .into()
-    }
-
-    fn describe(&self, _args: &ListResourcesArgs, _workspace: &Workspace) -> CallDetail {
-        CallDetail {
-            title: "List MCP resources".to_owned(),
-            kind: Self::KIND,
-            ..CallDetail::default()
-        }
     }
 
     /// Needs no permission: listing sends no arguments to the servers.

@@ -3,13 +3,12 @@
 use crate::{
     tool::{Progress, ToolCx},
     typed_tool::TypedTool,
-    workspace::Workspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use turnery_engine::{
-    CallDetail, CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError,
+    CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,20 +48,13 @@ pub(super) struct UpdatePlan;
 impl TypedTool for UpdatePlan {
     type Args = UpdatePlanArgs;
     const NAME: &'static str = "update_plan";
+    const TITLE: &'static str = "Update the plan";
     const KIND: CallKind = CallKind::Think;
 
     fn description(&self) -> Cow<'static, str> {
         "Show the user your plan for work of several steps. Give all entries each time; \
          keep one in_progress."
             .into()
-    }
-
-    fn describe(&self, _args: &UpdatePlanArgs, _workspace: &Workspace) -> CallDetail {
-        CallDetail {
-            title: "Update the plan".to_owned(),
-            kind: Self::KIND,
-            ..CallDetail::default()
-        }
     }
 
     async fn run(&self, args: UpdatePlanArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {

@@ -18,13 +18,11 @@ pub(super) struct HeartbeatReading {
     pub(super) waited_for_processor: Duration,
 }
 
-/// Detects a stuck runtime by the time since its last heartbeat.\n\nCounted in steps of the watchdog thread,
-/// so a suspended machine counts nothing. Time in which the agent's threads only waited for a processor does
-/// not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine they are slow, not stuck.
+/// Detects a stuck runtime by the time since its last heartbeat.
 ///
-/// Counted in steps of the watchdog thread, so a suspended machine counts nothing. Time in which the main
-/// thread only waited for a processor does not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine it
-/// is slow, not stuck.
+/// Counted in steps of the watchdog thread, so a suspended machine counts nothing. Time in which the agent's
+/// threads only waited for a processor does not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine
+/// they are slow, not stuck.
 #[derive(Debug)]
 pub(super) struct StallDetector {
     last: HeartbeatReading,

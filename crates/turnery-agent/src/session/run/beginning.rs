@@ -18,10 +18,7 @@ pub(super) fn loop_spec(
 ) -> LoopSpec {
     let model = scope.model_or(&task.env.model);
     let settings = &task.env.settings;
-    let finish_prefix = scope
-        .finish_tools
-        .prefix_with(&task.env.toolbox, &settings.system);
-    let prefix = finish_prefix.as_ref().unwrap_or(&task.tools.prefix);
+    let prefix = scope.request_prefix(task);
     let config = ConfigSnapshot {
         system_hash: Some(prefix.system_hash.clone()),
         tools_hash: Some(prefix.tools_hash.clone()),

@@ -92,15 +92,11 @@ impl LoopRun<'_> {
         }
         let task = &*self.task;
         let model = self.scope.model.as_ref().unwrap_or(&task.env.model);
-        let finish_prefix = self
-            .scope
-            .finish_tools
-            .prefix_with(&task.env.toolbox, &task.env.settings.system);
         let compaction = Compaction {
             session_id: task.conversation.info.id.clone(),
             view: task.conversation.history.view.clone(),
             size_before: before,
-            overhead_tokens: finish_prefix.as_ref().unwrap_or(&task.tools.prefix).tokens,
+            overhead_tokens: self.scope.request_prefix(task).tokens,
             settings: task.env.settings.compaction,
         };
         let begin = self.call_tracer(source::COMPACTION, model);
