@@ -112,26 +112,27 @@ impl Policy {
             if shows_content && (looks_further() || may_show()) {
                 return true;
             }
-            let denies_reading = |path: &PathBuf| {
+            let denies_reading = |path: &Path| {
                 let mut rules = rules.iter().filter(|rule| rule.tool == READ_GROUP);
                 rules.any(|rule| rule.denies_file(path, workspace.roots()))
             };
-            let mut git_commands = std::iter::once(command).chain(&started.commands);
-            if reads.iter().flat_map(|it| &it.paths).any(denies_reading)
-                || git_commands.any(|command| {
-                    git::settings_files(command, bases)
-                        .iter()
-                        .any(denies_reading)
-                        || git::may_quote_linked_file(command, bases, &|path| {
-                            denies_reading(&path.to_owned())
-                        })
+            let with_started = || std::iter::once(command).chain(&started.commands);
+            let mut reads_paths = reads.iter().flat_map(|it| &it.paths);
+            if reads_paths.any(|path| denies_reading(path))
+                || with_started().any(|command| {
+                    let settings = git::settings_files(command, bases);
+                    settings.map_or(hides_any, |it| it.iter().any(|path| denies_reading(path)))
+                        || git::may_quote_linked_file(command, bases, &denies_reading)
                 })
                 || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
             {
                 return true;
             }
             // Of files in a repository, git shows those that it tracks.
-            if git::shows_only_tracked(command, bases) {
+            let mut others = line.commands.iter().zip(&access.reads);
+            let is_rest_read_only = !line.sets_variables
+                && others.all(|(other, reads)| reads.is_some() || std::ptr::eq(other, command));
+            if git::shows_only_tracked(command, bases, is_rest_read_only) {
                 return false;
             }
             let mut folders = match reads {
@@ -148,12 +149,8 @@ impl Policy {
             {
                 folders.extend_from_slice(bases);
             }
-            let git_commands = std::iter::once(command).chain(&started.commands);
-            folders.extend(
-                git_commands
-                    .filter(|command| git::is_git(command))
-                    .flat_map(|command| git::pathspec_folders(command, bases)),
-            );
+            let git_commands = with_started().filter(|command| git::is_git(command));
+            folders.extend(git_commands.flat_map(|command| git::pathspec_folders(command, bases)));
             folders.sort();
             folders.dedup();
             folders.iter().any(|folder| {

@@ -43,9 +43,9 @@ pub(crate) use content_disclosure::{
 };
 pub use environment::GitSettings;
 use git_dir::{
-    EntryKind, are_work_tree_heads_valid, can_git_enter, entry_kind, git_dir_has_links, has_hooks,
-    has_link_on_path, has_no_pending_operation, is_self_contained, is_valid_head, may_be_git_dir,
-    may_contain_repository, points_back, read_pointer,
+    EntryKind, are_work_tree_heads_valid, can_git_enter, entry_kind, find_common_dir,
+    git_dir_has_links, has_hooks, has_link_on_path, has_no_pending_operation, is_self_contained,
+    is_valid_head, may_be_git_dir, may_contain_repository, points_back, read_pointer,
 };
 use remotes::{RemoteAccess, may_fetch_submodules};
 use std::{
@@ -280,7 +280,7 @@ impl RepositoryCheck<'_> {
             EntryKind::File => {
                 let worktrees = git_dir.parent()?;
                 let common = worktrees.parent()?;
-                let named = git_dir.join(read_pointer(&git_dir.join("commondir"))?);
+                let named = find_common_dir(&git_dir)?;
                 let is_usual = worktrees.ends_with("worktrees")
                     && canonicalize(&named).ok()?.as_path() == common
                     && points_back(&git_dir, &dot_git);

@@ -1,6 +1,8 @@
 //! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
 
-use super::{command_line::SimpleCommand, command_starters::git_subcommand, git};
+use super::{
+    command_line::SimpleCommand, command_starters::git_subcommand, git, program_name::ProgramName,
+};
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -10,6 +12,9 @@ const MAX_NAME_SEPARATORS: usize = 3;
 
 /// Starts of addresses of files; the name of a host may follow.
 const FILE_ADDRESSES: &[&str] = &["file://", "fileb://"];
+
+/// Programs whose words are often sentences.
+const TEXT_PROGRAMS: &[&str] = &["echo", "gh", "git", "glab", "printf"];
 
 /// Returns every path that a known argument of the command may name.
 pub(super) fn named_paths(
@@ -33,11 +38,9 @@ pub(super) fn named_paths(
         folders.sort();
         folders.dedup();
     }
-    all_paths(
-        words.into_iter().flat_map(named_parts).collect(),
-        &folders,
-        workspace,
-    )
+    let shows_text = ProgramName::new(&command.name).is_in(TEXT_PROGRAMS);
+    let parts = words.into_iter().flat_map(|it| named_parts(it, shows_text));
+    all_paths(parts.collect(), &folders, workspace)
 }
 
 /// Returns the paths of the program if its name is a path. A shell reads a file that is no program as a script, and
@@ -61,8 +64,8 @@ fn all_paths(names: BTreeSet<&str>, bases: &[PathBuf], workspace: &Workspace) ->
 }
 
 /// Returns the parts of a word that may be a path: from its start, a separator, the letters of short options or
-/// the start of an address, to a separator or its end.
-fn named_parts(word: &str) -> Vec<&str> {
+/// the start of an address, to a separator or its end. In a text, punctuation ends no name.
+fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
     let after_separators = word
         .match_indices(is_separator)
         .map(|(at, found)| at + found.len());
@@ -82,7 +85,7 @@ fn named_parts(word: &str) -> Vec<&str> {
         .filter_map(|start| word.get(start..))
         .flat_map(|rest| {
             let ends = rest.match_indices(is_separator).map(|(at, _)| at);
-            let ends = ends.filter(|at| !is_punctuation(rest, *at));
+            let ends = ends.filter(|at| !is_text || !is_punctuation(rest, *at));
             let ends = ends.take(MAX_NAME_SEPARATORS + 1).chain([rest.len()]);
             ends.filter_map(|end| rest.get(..end))
         })
@@ -137,25 +140,27 @@ mod tests {
             ("file:///w/.env", "/w/.env"),
             ("File://localhost/w/.env", "/w/.env"),
             ("file:secret.db?mode=ro", "secret.db"),
+            ("file:secret.db? ", "secret.db"),
+            ("secret.jar: ", "secret.jar"),
             ("a.html#top", "a.html"),
             ("x=a:b.txt;type=y", "a:b.txt"),
             ("-xf.env", ".env"),
             ("$(file <.env)", ".env"),
         ] {
             assert!(
-                named_parts(word).contains(&part),
+                named_parts(word, false).contains(&part),
                 "{word}: {:?}",
-                named_parts(word)
+                named_parts(word, false)
             );
         }
-        assert!(!named_parts("src: add x").contains(&"src"));
+        assert!(!named_parts("src: add x", true).contains(&"src"));
         // The path of an address elsewhere is no file here.
-        assert!(!named_parts("https://example.org/").contains(&"/"));
+        assert!(!named_parts("https://example.org/", false).contains(&"/"));
     }
 
     #[test]
     fn long_words_have_few_parts() {
         let word = "a,".repeat(4_000);
-        assert!(named_parts(&word).len() < 6 * word.len());
+        assert!(named_parts(&word, false).len() < 6 * word.len());
     }
 }

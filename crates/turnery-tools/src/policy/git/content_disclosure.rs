@@ -3,8 +3,8 @@
 use super::{
     SimpleCommand, config, covered_commands,
     git_dir::{
-        EntryKind, can_git_enter, entry_kind, git_dir_has_links, is_valid_head, may_be_git_dir,
-        read_pointer,
+        EntryKind, can_git_enter, entry_kind, find_common_dir, git_dir_has_links, is_valid_head,
+        may_be_git_dir, read_pointer,
     },
     index, program_name, work_tree,
 };
@@ -14,6 +14,7 @@ use crate::{
 };
 use std::{
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -82,20 +83,9 @@ pub(crate) fn may_show_untracked(command: &SimpleCommand) -> bool {
 /// Returns the folders below which git looks for files that match patterns among the words, which the shell leaves as
 /// they are: `git rm '[x]/a'`.
 pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
-    let words = match git_subcommand(command) {
-        Some([first, args @ ..]) if first.known_text() == Some("commit") => {
-            super::words_but_messages(args)
-        }
-        Some(args) => words_but_messages_of(args),
-        None => command
-            .args
-            .iter()
-            .filter_map(ShellWord::known_text)
-            .collect(),
-    };
     let folders = super::working_folders(command, bases);
     let folders = folders.as_deref().unwrap_or(bases);
-    let patterns = words.into_iter().filter_map(|word| {
+    let patterns = possible_pathspecs(command).into_iter().filter_map(|word| {
         let start = word.get(..word.find(['*', '?', '[', '\\'])?)?;
         Some(start.rsplit_once('/').map_or("", |(folder, _)| folder))
     });
@@ -104,12 +94,14 @@ pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Ve
         .collect()
 }
 
-/// Returns the words of a git command but the messages of commands that take one after `-m`.
-fn words_but_messages_of(args: &[ShellWord]) -> Vec<&str> {
-    let takes_messages = args
-        .first()
-        .and_then(ShellWord::known_text)
-        .is_some_and(|name| matches!(name, "merge" | "notes" | "stash" | "tag"));
+/// Returns the words of a git command but its messages.
+fn possible_pathspecs(command: &SimpleCommand) -> Vec<&str> {
+    let args = git_subcommand(command).unwrap_or(&command.args);
+    let name = args.first().and_then(ShellWord::known_text);
+    if let (Some("commit"), [_, args @ ..]) = (name, args) {
+        return super::words_but_messages(args);
+    }
+    let takes_messages = matches!(name, Some("merge" | "notes" | "stash" | "tag"));
     let mut is_message = false;
     let words = args.iter().filter_map(|arg| {
         let skipped = is_message;
@@ -196,12 +188,20 @@ pub(crate) fn may_track(
 }
 
 /// Returns true for a command of git that shows no other files than the repository tracks, as each folder that it
-/// starts in lies in one: not outside, where `git diff` compares any files.
-pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> bool {
+/// starts in lies in one: not outside, where `git diff` compares any files. `is_rest_read_only` is false if the rest of
+/// the line may take the repository away.
+pub(crate) fn shows_only_tracked(
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    is_rest_read_only: bool,
+) -> bool {
     let compares_two = git_subcommand(command).is_some_and(|subcommand| {
         let name = subcommand.first().and_then(ShellWord::known_text);
         name == Some("diff") && subcommand.len() > 2
     });
+    if compares_two && !is_rest_read_only {
+        return false;
+    }
     let is_in_repository = |folder: &PathBuf| {
         let Ok(folder) = canonicalize(folder) else {
             return false;
@@ -220,16 +220,20 @@ pub(crate) fn shows_only_tracked(command: &SimpleCommand, bases: &[PathBuf]) -> 
             .is_some_and(|folders| folders.iter().all(is_in_repository))
 }
 
-/// Returns true if git does not ignore the repository around the folder because of its format. Otherwise it would work
-/// as if outside, where `git diff` compares any files.
+/// Returns true if git does not ignore the repository around the folder because of its format or owner. Otherwise it
+/// would work as if outside, where `git diff` compares any files.
 fn is_surely_opened(folder: &Path) -> bool {
-    let mut above = folder.ancestors();
-    let work_tree = above.find(|above| entry_kind(&above.join(".git")) != EntryKind::Absent);
-    let Some(git_dir) = work_tree.and_then(find_git_dir) else {
+    let Some(work_tree) = find_work_trees(folder).next() else {
         return false;
     };
-    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
-    let config = common_dir.as_ref().unwrap_or(&git_dir).join("config");
+    let Some(git_dir) = find_git_dir(work_tree) else {
+        return false;
+    };
+    let dot_git = work_tree.join(".git");
+    if ![work_tree, &dot_git, &git_dir].into_iter().all(is_own) {
+        return false;
+    }
+    let config = find_common_dir(&git_dir).unwrap_or(git_dir).join("config");
     config::read_plain_config(&config).is_some_and(|config| !config.has_new_extension)
 }
 
@@ -289,15 +293,13 @@ pub(crate) fn may_quote_linked_file(
         let Ok(folder) = canonicalize(folder) else {
             return true;
         };
-        let mut above = folder.ancestors();
-        let work_tree = above.find(|above| entry_kind(&above.join(".git")) != EntryKind::Absent);
-        work_tree.is_some_and(|work_tree| work_tree::may_link_to(work_tree, is_met))
+        find_work_trees(&folder).any(|work_tree| work_tree::may_link_to(work_tree, is_met))
     };
     super::working_folders(command, bases).is_none_or(|folders| folders.iter().any(may_link_to))
 }
 
-/// Returns git's own configuration files for commands that show lines of them.
-pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns git's own configuration files for commands that show lines of them; `None` if these include others.
+pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let command = &covered_commands::as_plain_git(command);
     let has = |word| super::has_word(command, word);
     if command.name != "git"
@@ -305,7 +307,7 @@ pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<
             .into_iter()
             .any(has)
     {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let folders = super::working_folders(command, bases).unwrap_or_else(|| bases.to_vec());
     let folders: Vec<PathBuf> = folders
@@ -313,17 +315,22 @@ pub(crate) fn settings_files(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<
         .filter_map(|it| canonicalize(it).ok())
         .collect();
     let above = folders.iter().flat_map(|folder| folder.ancestors());
-    above
+    let files = above
         .flat_map(config_folders)
         .flat_map(|folder| ["config", "config.worktree"].map(|name| folder.join(name)))
-        .filter(|path| entry_kind(path) != EntryKind::Absent)
-        .collect()
+        .filter(|path| entry_kind(path) != EntryKind::Absent);
+    let files: Vec<PathBuf> = files.collect();
+    let may_include = |file: &PathBuf| {
+        config::read_plain_config(file).is_none()
+            && fs::read_to_string(file).map_or(true, |text| text.to_lowercase().contains("include"))
+    };
+    (!files.iter().any(may_include)).then_some(files)
 }
 
 /// Returns the folders that hold the configuration of the repository of `work_tree/.git`, if there is one.
 fn config_folders(work_tree: &Path) -> impl Iterator<Item = PathBuf> {
     let git_dir = find_git_dir(work_tree).unwrap_or_else(|| work_tree.join(".git"));
-    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
+    let common_dir = find_common_dir(&git_dir);
     let folders = std::iter::once(git_dir).chain(common_dir);
     folders.filter_map(|folder| canonicalize(&folder).ok())
 }
@@ -371,6 +378,18 @@ fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     false
 }
 
+/// Returns the folders, from this one upwards, that contain a `.git` of any kind.
+fn find_work_trees(folder: &Path) -> impl Iterator<Item = &Path> {
+    let above = folder.ancestors();
+    above.filter(|above| entry_kind(&above.join(".git")) != EntryKind::Absent)
+}
+
+/// Returns true if the file or folder belongs to the user that turnery runs as.
+fn is_own(path: &Path) -> bool {
+    let metadata = path.symlink_metadata();
+    metadata.is_ok_and(|it| it.uid() == rustix::process::geteuid().as_raw())
+}
+
 /// Returns the folder that `work_tree/.git` is or points to.
 fn find_git_dir(work_tree: &Path) -> Option<PathBuf> {
     let dot_git = work_tree.join(".git");
@@ -389,9 +408,9 @@ fn find_git_dir(work_tree: &Path) -> Option<PathBuf> {
 fn read_repository_paths(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let git_dir = find_git_dir(work_tree)?;
     let is_pointed_to = git_dir != work_tree.join(".git");
-    let shared = is_pointed_to.then(|| read_pointer(&git_dir.join("commondir")));
+    let shared = is_pointed_to.then(|| find_common_dir(&git_dir));
     let common_dir = match shared.flatten() {
-        Some(named) => canonicalize(&git_dir.join(named)).ok()?,
+        Some(named) => canonicalize(&named).ok()?,
         None => git_dir.clone(),
     };
     let index = git_dir.join("index");
@@ -425,8 +444,7 @@ fn shares_other_repository(common_dir: &Path) -> bool {
 
 /// Returns true if settings may place the files of a repository elsewhere than in `work_tree`.
 fn may_have_other_work_tree(git_dir: &Path, work_tree: &Path) -> bool {
-    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
-    let folders = [Some(git_dir.to_owned()), common_dir];
+    let folders = [Some(git_dir.to_owned()), find_common_dir(git_dir)];
     let files = folders.iter().flatten();
     let mut files = files.flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
     files.any(|file| match config::read_plain_config(&file) {

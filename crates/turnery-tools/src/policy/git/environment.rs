@@ -35,7 +35,7 @@ const VARIABLES: &[(&str, &str, GitSettings)] = &[
 /// Configuration that overrides every file, with the least restricted settings that set it.
 const CONFIG_OVERRIDES: &[(&str, &str, GitSettings)] = &[
     // A relative path in the user's settings lies in the work tree and may be a link.
-    ("commit.template", "/dev/null", Careful),
+    ("commit.template", "/dev/null", Discreet),
     ("commit.verbose", "false", Discreet),
     ("core.fsmonitor", "false", Hardened),
     ("core.hooksPath", "/dev/null", Hardened),
@@ -46,6 +46,8 @@ const CONFIG_OVERRIDES: &[(&str, &str, GitSettings)] = &[
     ("diff.autoRefreshIndex", "false", Hardened),
     // The user's settings may lead git into submodules, even into those that are not checked out.
     ("diff.submodule", "short", Discreet),
+    // With a signature, git reads no `format.signatureFile`.
+    ("format.signature", "", Discreet),
     ("grep.fallbackToNoIndex", "false", Discreet),
     ("log.showSignature", "false", Hardened),
     ("mailmap.file", "/dev/null", Careful),
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.template"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("/dev/null"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("18"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("19"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn invalid_config_count_is_replaced() {
         let set = hardened_environment(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "17");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "18");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 
@@ -194,19 +196,21 @@ mod tests {
                 ("GIT_CONFIG_VALUE_2", "false"),
                 ("GIT_CONFIG_KEY_3", "diff.submodule"),
                 ("GIT_CONFIG_VALUE_3", "short"),
-                ("GIT_CONFIG_KEY_4", "grep.fallbackToNoIndex"),
-                ("GIT_CONFIG_VALUE_4", "false"),
-                ("GIT_CONFIG_KEY_5", "mailmap.file"),
-                ("GIT_CONFIG_VALUE_5", "/dev/null"),
-                ("GIT_CONFIG_KEY_6", "protocol.file.allow"),
-                ("GIT_CONFIG_VALUE_6", "never"),
-                ("GIT_CONFIG_KEY_7", "push.recurseSubmodules"),
-                ("GIT_CONFIG_VALUE_7", "no"),
-                ("GIT_CONFIG_KEY_8", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_8", "false"),
-                ("GIT_CONFIG_KEY_9", "submodule.recurse"),
+                ("GIT_CONFIG_KEY_4", "format.signature"),
+                ("GIT_CONFIG_VALUE_4", ""),
+                ("GIT_CONFIG_KEY_5", "grep.fallbackToNoIndex"),
+                ("GIT_CONFIG_VALUE_5", "false"),
+                ("GIT_CONFIG_KEY_6", "mailmap.file"),
+                ("GIT_CONFIG_VALUE_6", "/dev/null"),
+                ("GIT_CONFIG_KEY_7", "protocol.file.allow"),
+                ("GIT_CONFIG_VALUE_7", "never"),
+                ("GIT_CONFIG_KEY_8", "push.recurseSubmodules"),
+                ("GIT_CONFIG_VALUE_8", "no"),
+                ("GIT_CONFIG_KEY_9", "status.submoduleSummary"),
                 ("GIT_CONFIG_VALUE_9", "false"),
-                ("GIT_CONFIG_COUNT", "10"),
+                ("GIT_CONFIG_KEY_10", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_10", "false"),
+                ("GIT_CONFIG_COUNT", "11"),
             ]
         );
     }

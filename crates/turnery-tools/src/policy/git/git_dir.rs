@@ -8,7 +8,7 @@ use std::{
     fs,
     io::{ErrorKind, Read as _},
     os::unix::fs::FileTypeExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Maximum number of inspected files and folders of a repository, not counting loose objects.
@@ -88,6 +88,11 @@ pub(super) fn read_pointer(path: &Path) -> Option<String> {
     is_plain.then(|| line.to_owned())
 }
 
+/// Returns the folder that the git folder shares with other work trees, if it names one.
+pub(super) fn find_common_dir(git_dir: &Path) -> Option<PathBuf> {
+    read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named))
+}
+
 /// Returns true if every version of git understands this `HEAD`.
 pub(super) fn is_valid_head(path: &Path) -> bool {
     read_pointer(path).is_some_and(|line| {
@@ -105,8 +110,7 @@ pub(super) fn are_work_tree_heads_valid(common_dir: &Path) -> bool {
     };
     let common = canonicalize(common_dir).ok();
     let is_plain = |git_dir: &Path| {
-        let named = read_pointer(&git_dir.join("commondir"))
-            .and_then(|named| canonicalize(&git_dir.join(named)).ok());
+        let named = find_common_dir(git_dir).and_then(|named| canonicalize(&named).ok());
         is_valid_head(&git_dir.join("HEAD")) && named.is_some() && named == common
     };
     work_trees
