@@ -1,4 +1,4 @@
-//! Bounds the shutdown of a connection by time without progress, not by wall-clock time.
+//! Bounds the shutdown of a connection: by time without progress, and by [`SHUTDOWN_LIMIT`] in total.
 //!
 //! On a busy machine this process may get so little CPU time that a wall-clock limit expires before a
 //! cancelled prompt can be answered. The timer therefore counts short waits of the runtime that also does the

@@ -121,10 +121,10 @@ fn closed_output_ends_the_connection() {
     assert_eq!(client.join().0, ExitReason::OutputClosed);
 }
 
-/// A client that does not read: the agent stops reading requests while responses wait, which bounds its
-/// memory; when the client reads again, nothing is lost.
+/// A client that writes 20,000 requests before it takes the first response gets all responses in order:
+/// neither side waits forever for the other.
 #[test]
-fn slow_reader_does_not_grow_memory() {
+fn late_reader_gets_every_response_in_order() {
     let world = TestEnv::without_answers();
     let mut client = TestClient::connect_without_reading(world.agent(), ServeOptions::default());
     let count = 20_000;

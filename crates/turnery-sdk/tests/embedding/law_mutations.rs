@@ -39,7 +39,7 @@ fn ends(with: u8) -> ScriptedCall {
 fn step(what: RunAction) -> Step {
     Step {
         what,
-        second: false,
+        uses_second_model: false,
         patience: 10_005,
         interjection: None,
     }

@@ -51,7 +51,7 @@ pub(crate) enum RunAction {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) what: RunAction,
-    pub(crate) second: bool,
+    pub(crate) uses_second_model: bool,
     /// Time after which the step's prompt is cancelled, if it still runs. Unit: milliseconds. Models and
     /// tools act in steps of ten, so that no cancel coincides with a response.
     pub(crate) patience: u64,
@@ -117,9 +117,9 @@ fn any_step() -> impl Strategy<Value = Step> {
     let patience = prop_oneof![1 => 0..40u64, 3 => 1000..3000u64];
     let interjection = prop::option::of(0..20u64);
     (what, any::<bool>(), patience, interjection).prop_map(
-        |(what, second, patience, interjection)| Step {
+        |(what, uses_second_model, patience, interjection)| Step {
             what,
-            second,
+            uses_second_model,
             patience: 10 * patience + 5,
             interjection,
         },
@@ -215,7 +215,7 @@ pub(crate) async fn run_session(
     });
     let (mut prompts, mut reports) = (Vec::new(), Vec::new());
     for any_step in steps {
-        let model = ["toy/one", "toy/two"][usize::from(any_step.second)];
+        let model = ["toy/one", "toy/two"][usize::from(any_step.uses_second_model)];
         session.set_model(model).await.unwrap();
         let cancel = CancellationToken::new();
         let options = PromptOptions::cancelled_by(cancel.clone());

@@ -89,8 +89,8 @@ impl FromText for HookPoint {
     }
 }
 
-/// A command that observes a prompt. It gets one JSON object on stdin and may answer with one on stdout: see
-/// hooks.json.
+/// A command that runs at a point of a prompt, and may stop the prompt, warn, or add text to it. It gets one
+/// JSON object on stdin and may answer with one on stdout: see hooks.json.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookEntry {

@@ -7,7 +7,8 @@ use crate::{
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Logs more than a pipe holds while stderr is not read. A late reader is told how many lines are missing.
+/// Logs more than the stderr pipe and the log queue hold while nobody reads stderr: all requests are still
+/// answered.
 // proves: TR-3, TR-4
 #[tokio::test]
 async fn unread_stderr_does_not_block_agent() {
@@ -34,8 +35,8 @@ async fn unread_stderr_does_not_block_agent() {
     drop(unread);
 }
 
-/// Of a thousand prompts the session queues as many as its limit allows and rejects the others; each gets
-/// exactly one response.
+/// Sends a thousand requests at once; each gets exactly one response. Of the 250 prompts among them, the
+/// session queues as many as its limit allows and rejects the others.
 // proves: RPC-12, RPC-18, PROMPT-4
 #[tokio::test]
 async fn thousand_concurrent_requests_are_answered() {
@@ -142,7 +143,8 @@ async fn large_session_loads_for_paused_client() {
     editor.send_request(2, "session/load", params).await;
     editor.wait_until_blocked().await;
     let grown = editor.resident_memory().saturating_sub(before);
-    // The agent may hold the conversation twice, for the next prompt and in stored form, but not more often.
+    // The agent may hold several copies of the conversation (for the next prompt, stored, encoded), but a bounded
+    // number.
     let size = PROMPTS * SIZE as u64;
     assert!(grown < 8 * size, "{grown} bytes for {size}");
     let mut shown = String::new();

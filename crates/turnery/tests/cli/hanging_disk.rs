@@ -49,7 +49,7 @@ impl HangingDisk {
         Editor::spawn(home, &args, &variables)
     }
 
-    /// From now on every write hangs.
+    /// Makes every write to and flush of the session database hang from now on.
     fn hang(&self) {
         File::create(&self.switch).expect("made");
     }
@@ -107,7 +107,7 @@ async fn cancel_latency(editor: &mut Editor, session: &str, id: u64) -> Duration
     clippy::print_stdout,
     reason = "the figures, for whoever asks for them"
 )]
-async fn assert_exits_while_disk_hangs(with: Option<Signal>) {
+async fn assert_exits_while_disk_hangs(stop_signal: Option<Signal>) {
     let home = Home::new();
     let disk = HangingDisk::new(&home).await;
     let command = "mkfifo never; sh -c 'read -r _ < never & echo $! > grandchild; wait' & \
@@ -160,7 +160,7 @@ async fn assert_exits_while_disk_hangs(with: Option<Signal>) {
     );
     let other_took = cancel_latency(&mut editor, second, 12).await;
 
-    let left: EditorExit = match with {
+    let left: EditorExit = match stop_signal {
         Some(sent) => {
             send_signal(&editor.child, sent);
             editor.wait_for_exit().await

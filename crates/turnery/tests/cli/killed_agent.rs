@@ -74,7 +74,8 @@ async fn kill_after_lines(mut editor: Editor, session: &str, lines: usize) -> Ve
     }
 }
 
-/// Nothing that was shown as done is lost, and nothing else is shown as done.
+/// After a kill at any line, a load shows every call that was shown as completed as completed, and every
+/// other call that had started as completed or as interrupted.
 // proves: S5, LOAD-1, LOAD-7
 #[tokio::test]
 async fn load_shows_prompt_killed_in_any_state() {
@@ -121,7 +122,8 @@ async fn load_shows_prompt_killed_in_any_state() {
     assert!(told.stdout.contains("was interrupted"), "{told:?}");
 }
 
-/// Any first access recovers the prompt, and the next prompt continues from it.
+/// `sessions show` and `sessions export` recover the killed prompt when they are the first to access its
+/// session.
 // proves: S5
 #[tokio::test]
 async fn killed_prompt_is_shown_and_exportable() {

@@ -190,8 +190,8 @@ impl PromptShape {
     }
 }
 
-/// A row: prompt shape, limit, first request that gets no response (0 for none), minimum and maximum of paid
-/// responses, and the expected message.
+/// A row: prompt shape, limit, first request that gets no response (0 for none), minimum and maximum number
+/// of paid responses, expected stop reason, and part of the expected message.
 type LimitCase = (
     PromptShape,
     &'static str,
@@ -201,8 +201,10 @@ type LimitCase = (
     &'static str,
 );
 
-/// Sequentially, four responses reach each limit of the first rows, and one reply follows a limit of turns.
-/// Three in parallel exceed the limit by their responses in progress. No budget is left for a judge.
+/// Returns all rows. In shapes that send one request at a time, four responses reach the limit, and a limit
+/// of turns is followed by one more reply; three candidates at once exceed a limit by their responses in
+/// progress. A judge is asked only if its two candidates have left some budget: with `tokens = 101` and
+/// `seconds = 1`.
 #[rustfmt::skip]
 fn limit_cases() -> Vec<LimitCase> {
     use PromptShape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Talk, Try};

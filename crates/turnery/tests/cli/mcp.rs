@@ -69,7 +69,7 @@ async fn list_of_working_servers_succeeds() {
 
 /// The server starts only after the prompt has written a file: a prompt that waited for the server would fail.
 #[tokio::test]
-async fn prompt_waits_for_server_only_at_model_call() {
+async fn prompt_waits_for_server_only_in_wait_tool() {
     let home = Home::new();
     let late = format!("while [ ! -e go ]; do sleep 0.05; done\n{SERVER}");
     let script = home.write_file("server.sh", &late);
@@ -93,7 +93,7 @@ async fn prompt_waits_for_server_only_at_model_call() {
     assert_eq!((done.code, &*done.stdout), (Some(0), "there\n"), "{done:?}");
 }
 
-/// Servers in a project's file are listed but not started.
+/// Servers in a project's file are neither started nor listed; a warning on stderr names them.
 #[tokio::test]
 async fn project_cannot_add_server() {
     let home = Home::new();
