@@ -130,8 +130,8 @@ impl Policy {
             }
             // Of files in a repository, git shows those that it tracks.
             let mut others = line.commands.iter().zip(&access.reads);
-            let is_rest_read_only = !line.sets_variables
-                && others.all(|(other, reads)| reads.is_some() || std::ptr::eq(other, command));
+            let is_rest_read_only =
+                others.all(|(other, reads)| reads.is_some() || std::ptr::eq(other, command));
             if git::shows_only_tracked(command, bases, is_rest_read_only) {
                 return false;
             }
