@@ -133,15 +133,15 @@ impl FakeClient {
     }
 
     pub(super) fn respond(&self, asked: &Value, result: Value) {
-        self.receive(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
+        self.deliver_response(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
     }
 
     pub(super) fn respond_error(&self, asked: &Value, code: i64) {
         let error = json!({"code": code, "message": "no"});
-        self.receive(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+        self.deliver_response(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
     }
 
-    fn receive(&self, message: &Value) {
+    fn deliver_response(&self, message: &Value) {
         let line = message.to_string();
         match crate::server::envelope::classify_line(line.as_bytes()) {
             crate::server::envelope::Envelope::Response { id, result: reply } => {

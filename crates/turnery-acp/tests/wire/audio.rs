@@ -57,7 +57,8 @@ fn audio_is_accepted_and_replayed() {
     assert_eq!(shown, [audio_block(), text("listen"), text("heard")]);
 }
 
-/// The current model takes no audio: no model is called, and a running prompt gets no message.
+/// A prompt or steering message with audio is rejected without any update while the current model takes no
+/// audio; after a switch to a model that does, the prompt succeeds.
 // proves: PROMPT-2
 #[test]
 fn audio_is_rejected_for_model_without_audio() {

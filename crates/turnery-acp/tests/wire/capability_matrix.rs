@@ -191,7 +191,7 @@ fn run_scenario(world: &TestEnv, can: &CapabilitySet) -> Vec<Value> {
         },
         ..world.settings()
     };
-    let mut client = TestClient::connect(world.agent_with_projects(Arc::new(settings)), options);
+    let mut client = TestClient::connect(world.agent_with_settings(Arc::new(settings)), options);
     let mut transcript = vec![client.initialize(capabilities_json(can))];
     let server = json!({"name": "gone", "command": "/nowhere/to/be/found", "args": [], "env": []});
     let params = json!({"cwd": world.cwd(), "mcpServers": [server]});

@@ -22,7 +22,7 @@ fn session(world: &TestEnv, files: &[(&str, &str)], v2: bool) -> (TestClient, Va
         v2,
         ..ServeOptions::default()
     };
-    let mut client = TestClient::connect(world.agent_with_projects(Arc::new(settings)), options);
+    let mut client = TestClient::connect(world.agent_with_settings(Arc::new(settings)), options);
     let made = match v2 {
         true => {
             client.initialize_v2();

@@ -15,8 +15,9 @@ fn texts(seen: &[Value], session: &str) -> Vec<String> {
         .collect()
 }
 
-/// Prompts both sessions and returns all messages until both responses, in any order.
-fn prompt_both(client: &mut TestClient, asked: &[Value; 2]) -> Vec<Value> {
+/// Waits until both prompts have ended normally; returns the other messages received so far. `asked` holds
+/// the request ids of the prompts.
+fn await_both_prompts(client: &mut TestClient, asked: &[Value; 2]) -> Vec<Value> {
     for _ in asked {
         let answer = client.wait_for(|message| asked.contains(&message["id"]));
         assert_eq!(result_of(&answer)["stopReason"], "end_turn");
@@ -40,7 +41,7 @@ fn sessions_use_their_own_cwd() {
     let (mut client, id) = world.session();
     let other = client.new_session(json!({"cwd": second, "mcpServers": []}));
     let asked = [&id, &other].map(|id| client.send_prompt(id, "look"));
-    let seen = prompt_both(&mut client, &asked);
+    let seen = await_both_prompts(&mut client, &asked);
     assert_eq!(texts(&seen, &id), ["first", "one"]);
     assert_eq!(texts(&seen, &other), ["second", "two"]);
     assert_eq!(world.run_log.all(), ["look", "look"]);
@@ -63,7 +64,7 @@ fn concurrent_updates_name_their_session() {
         client.send_prompt(&left, "left"),
         client.send_prompt(&right, "right"),
     ];
-    let seen = prompt_both(&mut client, &asked);
+    let seen = await_both_prompts(&mut client, &asked);
     let of = |session: &str| texts(&seen, session).concat();
     assert_eq!(of(&left), "left".repeat(10));
     assert_eq!(of(&right), "right".repeat(10));

@@ -89,7 +89,8 @@ impl SettingsResolver for FakeKeys {
     }
 }
 
-/// Asserts the error `-32000` with instructions but without the key.
+/// Asserts the error `-32000` (authentication required), whose details name the provider, its key variable
+/// and `turnery login`.
 pub(crate) fn assert_login_is_wanted(answer: &Value) {
     assert_eq!(error_of(answer), -32000, "{answer}");
     let message = answer["error"]["message"].as_str().expect("a message");
@@ -117,8 +118,9 @@ fn offered_methods(login: Option<Login>, abilities: Value) -> Vec<Value> {
     methods.expect("methods").clone()
 }
 
-/// Methods with a `type` only for clients that declare it; the one without always; the `_meta` variant only
-/// for clients that declare that.
+/// The method `none` is always offered; `login` has type `terminal` for clients with `auth.terminal`, is an
+/// agent method for those with only `_meta.terminal-auth`, and is not offered to others. The command in its
+/// `_meta` is only for clients with `_meta.terminal-auth`.
 // proves: AUTH-1, AUTH-2, AUTH-3, AUTH-10, AUTH-11, G-27, G-28, INIT-9
 #[test]
 fn terminal_login_is_offered_to_capable_clients() {
@@ -172,7 +174,7 @@ fn terminal_login_is_offered_to_capable_clients() {
 
 // proves: AUTH-5
 #[test]
-fn foreign_auth_method_is_rejected() {
+fn unknown_or_terminal_auth_method_is_rejected() {
     let world = TestEnv::without_answers();
     let authenticate = |abilities: &Value, id: &str| {
         let mut client = connect(world.agent(), Some(login().0), abilities.clone());
@@ -242,10 +244,10 @@ fn sessions_require_a_key() {
     }
 }
 
-/// Even before the client has requested a session.
+/// Without a key, `authenticate` fails even before the client has requested a session; with one it succeeds.
 // proves: AUTH-4
 #[test]
-fn authenticate_fails_before_any_session_attempt() {
+fn authenticate_without_key_fails_before_any_session() {
     let keys = FakeKeys::none();
     let mut client = connect(keys.agent(), None, json!({}));
     let authenticate = json!({"methodId": "none"});
@@ -315,6 +317,6 @@ fn auth_status_reports_need_for_login() {
     assert_eq!(state(&mut world.client(json!({}))), "not_required");
     // The requirements of an unknown model are unknown.
     let settings = Settings::new("nope/x".parse().expect("a name"), "You are a test.");
-    let agent = world.agent_with_projects(Arc::new(settings));
+    let agent = world.agent_with_settings(Arc::new(settings));
     assert_eq!(state(&mut connect(agent, None, json!({}))), "unknown");
 }

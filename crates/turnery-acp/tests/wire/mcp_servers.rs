@@ -168,7 +168,7 @@ fn user_servers_do_not_hide_client_servers() {
         mcp_servers: vec![own("a", "own-a"), own("b", "own-b")],
         ..world.settings()
     };
-    let mut client = TestClient::initialized(world.agent_with_projects(Arc::new(settings)));
+    let mut client = TestClient::initialized(world.agent_with_settings(Arc::new(settings)));
     let servers = [stdio("a", "given-a"), stdio("c", "given-c")];
     let id = new_session(&mut client, &world, &servers);
     for (name, said) in [("a", "given-a"), ("b", "own-b"), ("c", "given-c")] {

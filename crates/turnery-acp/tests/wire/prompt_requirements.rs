@@ -14,7 +14,7 @@ fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
         forced_reply: false,
         ..world.settings()
     };
-    let agent = world.agent_with_projects(Arc::new(settings));
+    let agent = world.agent_with_settings(Arc::new(settings));
     let mut client = TestClient::initialized(agent);
     let id = client.new_session(world.new_session_params());
     (client, id)

@@ -1,4 +1,5 @@
-//! Transport and JSON-RPC (TR-1 to TR-11, RPC-1 to RPC-22), over real pipes.
+//! Connection basics over real pipes: line limit, `initialize` first, advertised capabilities, and panics in
+//! handlers (TR-9, RPC-12, INIT-6, INIT-11, INIT-12).
 
 use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ fn line_over_limit_is_rejected() {
     probe(&mut client);
 }
 
-/// INIT-12: every request before `initialize` is rejected; afterwards it works.
+/// INIT-12: every other request before `initialize` is rejected, and a later `initialize` still succeeds.
 // proves: ACP-2, INIT-12
 #[test]
 fn initialize_comes_first() {
@@ -50,7 +51,8 @@ fn initialize_comes_first() {
     probe(&mut client);
 }
 
-/// INIT-6, INIT-11, AUTH-1, AUTH-3, AUTH-11.
+/// The `initialize` result contains exactly the supported capabilities, one login method and the agent info
+/// (INIT-6, INIT-11, AUTH-1, AUTH-3, AUTH-11).
 // proves: INIT-6, INIT-11, RPC-21, EXT-1, EXT-5
 #[test]
 fn advertised_capabilities_are_exact() {
@@ -88,8 +90,8 @@ fn advertised_capabilities_are_exact() {
 // proves: RPC-12, RPC-13
 #[test]
 fn panic_in_handler_is_an_error_response() {
-    struct PanickingProjects;
-    impl SettingsResolver for PanickingProjects {
+    struct PanickingSettings;
+    impl SettingsResolver for PanickingSettings {
         fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
             assert!(!roots[0].ends_with("work"), "a fault of ours");
             Err(SettingsError("turnery.toml:3: no such key".to_owned()))
@@ -97,7 +99,7 @@ fn panic_in_handler_is_an_error_response() {
     }
     let world = TestEnv::without_answers();
     let mut client =
-        TestClient::initialized(world.agent_with_projects(Arc::new(PanickingProjects)));
+        TestClient::initialized(world.agent_with_settings(Arc::new(PanickingSettings)));
     let answer = client.request("session/new", world.new_session_params());
     assert_eq!(error_of(&answer), -32603);
     let params = json!({"cwd": world.root(), "mcpServers": []});

@@ -1,10 +1,11 @@
-//! Prompts ended by a tool: with a value, with an error, with nothing (rows 3, 10 and 15).
+//! Prompts ended by a tool: with a value, with an error value, or by a fatal failure.
 
 use crate::harness::{TestEnv, error_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
-/// Runs a prompt whose model calls `tool`; returns its updates and response.
-fn ended_by(tool: &str) -> (Vec<Value>, Value) {
+/// Runs a prompt whose model calls `tool`; returns the message texts and final call statuses in order, and
+/// the response.
+fn run_prompt_calling(tool: &str) -> (Vec<Value>, Value) {
     let call = json!({"tool_call": {"name": tool, "args": {}}});
     let world = TestEnv::new(json!([{"steps": [call]}]));
     let (mut client, id) = world.session();
@@ -26,7 +27,7 @@ fn ended_by(tool: &str) -> (Vec<Value>, Value) {
 // proves: LASH-7, LASH-64, LASH-68
 #[test]
 fn tool_finish_value_ends_prompt() {
-    let (shown, answer) = ended_by("finish");
+    let (shown, answer) = run_prompt_calling("finish");
     assert_eq!(shown, [json!("completed"), json!("{\n  \"n\": 1\n}")]);
     let result = result_of(&answer);
     assert_eq!(result["stopReason"], "end_turn");
@@ -36,7 +37,7 @@ fn tool_finish_value_ends_prompt() {
 // proves: LASH-27, LASH-68
 #[test]
 fn tool_error_value_ends_prompt() {
-    let (shown, answer) = ended_by("fail_with");
+    let (shown, answer) = run_prompt_calling("fail_with");
     assert_eq!(shown, [json!("failed"), json!("no way")]);
     let result = result_of(&answer);
     assert_eq!(result["stopReason"], "end_turn");
@@ -46,7 +47,7 @@ fn tool_error_value_ends_prompt() {
 // proves: LASH-22
 #[test]
 fn fatal_tool_failure_is_an_error() {
-    let (shown, answer) = ended_by("fail");
+    let (shown, answer) = run_prompt_calling("fail");
     assert_eq!(shown, [json!("failed")]);
     assert_eq!(error_of(&answer), -32603);
     let data = &answer["error"]["data"];

@@ -1,4 +1,5 @@
-//! Local model servers without a key: discovered, and listed only while they answer.
+//! Local model servers without a key: discovery of their models, and reports about servers that do not
+//! answer.
 
 use crate::{
     editor::Editor,
@@ -12,7 +13,8 @@ use std::{
 };
 use turnery_models::ProviderConfig;
 
-/// Starts a server like Ollama: it lists two models and invalid names, and answers every prompt with the same text.
+/// Starts a server like Ollama: it lists two models, a duplicate and invalid names, and answers every prompt
+/// with the name of the requested model.
 fn start_server() -> SocketAddr {
     fake_http::serve(|request| Some(answer_request(&request)))
 }
@@ -86,7 +88,7 @@ async fn address_alone_connects_server_models() {
 }
 
 #[tokio::test]
-async fn silent_server_is_not_ready() {
+async fn unreachable_server_is_not_ready() {
     let home = Home::new();
     let at = unused_address();
     let listed = run_with_address(&home, &["models", "--json"], "OLLAMA_HOST", at)
@@ -128,7 +130,7 @@ async fn silent_server_is_not_ready() {
 
 /// The log says why the offline model answers.
 #[tokio::test]
-async fn silent_server_is_logged_for_editor() {
+async fn unreachable_server_is_logged_for_editor() {
     let home = Home::new();
     let at = unused_address();
     let address = format!("http://{at}/v1");

@@ -21,7 +21,8 @@ fn finish(score: i64) -> Value {
     json!({"tool_call": {"name": "finish", "args": {"value": value}}})
 }
 
-/// Text before and after the value stays out of stdout, whatever its form.
+/// Stdout is only the accepted value, as one line of JSON; with `--format json` it is the field `value` of
+/// the result.
 #[tokio::test]
 async fn stdout_is_exactly_the_value() {
     let home = Home::new();

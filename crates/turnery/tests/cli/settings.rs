@@ -68,7 +68,7 @@ async fn config_mistake_is_reported_with_line_and_suggestion() {
 }
 
 #[tokio::test]
-async fn widening_project_is_warned_about_once() {
+async fn project_config_cannot_widen_permissions() {
     let home = Home::new();
     let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": "touch owned"}}}]},

@@ -1,4 +1,4 @@
-//! The smaller commands: sessions, models, tools, completions, and bare `turnery`.
+//! The smaller commands: `sessions`, `models`, `tool` and `completions`; and `--help` and `--version`.
 
 use crate::home::Home;
 use serde_json::json;
@@ -16,12 +16,7 @@ async fn sessions_are_listed_shown_and_deleted() {
         json!([])
     );
 
-    let model = home.scripted_model(json!([{"steps": [{"text": "Fine, thank you."}]}]));
-    let run = ["run", "--model", &model, "--format", "json", "How are you?"];
-    let id = home.run(&run).await.stdout_json()["session_id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = create_session(&home).await;
     let list = home.run(&["sessions", "list"]).await;
     assert!(list.stdout.starts_with(&id), "{list:?}");
     assert!(list.stdout.contains("How are you?"), "{list:?}");
@@ -139,12 +134,7 @@ async fn damage_is_found_reported_and_repaired() {
 #[tokio::test]
 async fn a_session_is_exported_and_imported() {
     let home = Home::new();
-    let model = home.scripted_model(json!([{"steps": [{"text": "Fine, thank you."}]}]));
-    let run = ["run", "--model", &model, "--format", "json", "How are you?"];
-    let id = home.run(&run).await.stdout_json()["session_id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = create_session(&home).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("session.json").display().to_string();
     let written = home.run(&["sessions", "export", &id, &file]).await;

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 /// Timeout for each process's part of the test.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Variables with the default addresses of local model servers.
+/// Environment variables that override the default addresses of local model servers.
 const LOCAL_SERVERS: [&str; 4] = [
     "LLAMACPP_BASE_URL",
     "LMSTUDIO_BASE_URL",
@@ -59,12 +59,12 @@ struct ClientHandler {
 }
 
 impl ClientHandler {
-    fn seen(&self) -> MutexGuard<'_, ClientLog> {
+    fn log(&self) -> MutexGuard<'_, ClientLog> {
         self.log.lock().expect("nobody panicked")
     }
 
     fn record_prompt(&self, session: &str, text: &str) {
-        let mut seen = self.seen();
+        let mut seen = self.log();
         let history = seen.histories.entry(session.to_owned());
         history.or_default().record_prompt(text);
     }
@@ -72,7 +72,7 @@ impl ClientHandler {
     fn record_update(&self, notification: SessionNotification) {
         let session = notification.session_id.to_string();
         let update = serde_json::to_value(notification.update).expect("JSON");
-        let mut seen = self.seen();
+        let mut seen = self.log();
         seen.histories
             .entry(session)
             .or_default()
@@ -85,7 +85,7 @@ impl ClientHandler {
         let options = options.as_array().expect("a list");
         let mut kinds: Vec<_> = options.iter().map(|it| it["kind"].as_str()).collect();
         kinds.sort_unstable();
-        let mut seen = self.seen();
+        let mut seen = self.log();
         let kind = seen.permission_answers.pop_front().expect("an answer");
         let title = &request.tool_call.fields.title;
         seen.permissions.push(json!([title, kinds, kind]));
@@ -145,7 +145,7 @@ pub(crate) async fn with_client<T: Send>(
 
 impl Client {
     pub(crate) fn log(&self) -> MutexGuard<'_, ClientLog> {
-        self.handler.seen()
+        self.handler.log()
     }
 
     /// Returns the history of a session.
@@ -177,7 +177,8 @@ impl Client {
         Ok(self.request(request).await?["stopReason"].take())
     }
 
-    /// Sends a prompt, and cancels it once the latest update contains `what`.
+    /// Sends a prompt, and cancels it once the last item of the session history contains `what`; returns its
+    /// stop reason.
     pub(crate) async fn prompt_and_cancel(
         &self,
         session: &str,

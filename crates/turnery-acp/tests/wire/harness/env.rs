@@ -8,8 +8,8 @@ use std::{
 };
 use tempfile::TempDir;
 use turnery_acp::ServeOptions;
-use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver};
-use turnery_models::{Model, ModelName, ModelRegistry};
+use turnery_agent::{Agent, Settings, SettingsResolver};
+use turnery_models::{Model, ModelRegistry};
 use turnery_store::{MemoryStore, Store, oracle::OracleGuard};
 use turnery_tools::Toolbox;
 
@@ -17,25 +17,11 @@ use turnery_tools::Toolbox;
 pub(crate) struct TestEnv {
     folder: TempDir,
     store: Arc<dyn Store>,
-    scenario: String,
+    model_name: String,
     /// Calls that tools really executed.
     pub(crate) run_log: RunLog,
     /// Checks at the end of every test that the store follows the grammar.
     _store_guard: OracleGuard,
-}
-
-struct FixedModel(String);
-
-impl SettingsResolver for FixedModel {
-    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        let model = self.0.parse::<ModelName>();
-        let model = model.map_err(|error| SettingsError(error.to_string()))?;
-        Ok(Settings::new(model, "You are a test."))
-    }
-
-    fn default_model(&self) -> Option<ModelName> {
-        self.0.parse().ok()
-    }
 }
 
 impl TestEnv {
@@ -52,7 +38,7 @@ impl TestEnv {
         let scenario = json!({"name": "test", "answers": answers});
         std::fs::write(&path, scenario.to_string()).expect("a file");
         Self {
-            scenario: format!("scripted:{}", path.display()),
+            model_name: format!("scripted:{}", path.display()),
             folder,
             _store_guard: OracleGuard::new(Arc::clone(&store)),
             store,
@@ -86,44 +72,43 @@ impl TestEnv {
         self.folder.path()
     }
 
-    pub(crate) fn agent(&self) -> Arc<Agent> {
-        self.agent_with_projects(Arc::new(FixedModel(self.scenario.clone())))
-    }
-
     /// Returns the settings of its sessions.
     pub(crate) fn settings(&self) -> Settings {
-        let settings = FixedModel(self.scenario.clone()).settings(&[]);
-        settings.expect("a model's name")
+        let model = self.model_name.parse();
+        Settings::new(model.expect("a model's name"), "You are a test.")
+    }
+
+    pub(crate) fn agent(&self) -> Arc<Agent> {
+        self.agent_with_settings(Arc::new(self.settings()))
     }
 
     /// Creates an agent with other settings.
-    pub(crate) fn agent_with_projects(&self, projects: Arc<dyn SettingsResolver>) -> Arc<Agent> {
-        Arc::new(Agent::new(
-            Arc::clone(&self.store),
-            Arc::new(ModelRegistry::new(Vec::new())),
-            toolbox(&self.run_log),
-            projects,
-        ))
+    pub(crate) fn agent_with_settings(&self, settings: Arc<dyn SettingsResolver>) -> Arc<Agent> {
+        let registry = ModelRegistry::new(Vec::new());
+        self.build_agent(registry, toolbox(&self.run_log), settings)
     }
 
     /// Creates an agent with other tools.
     pub(crate) fn agent_with_tools(&self, tools: Toolbox) -> Arc<Agent> {
-        Arc::new(Agent::new(
-            Arc::clone(&self.store),
-            Arc::new(ModelRegistry::new(Vec::new())),
-            tools,
-            Arc::new(FixedModel(self.scenario.clone())),
-        ))
+        let registry = ModelRegistry::new(Vec::new());
+        self.build_agent(registry, tools, Arc::new(self.settings()))
     }
 
-    /// Creates an agent with only this model.
+    /// Creates an agent with this additional model as the default of its sessions.
     pub(crate) fn agent_with_model(&self, model: Arc<dyn Model>) -> Arc<Agent> {
-        Arc::new(Agent::new(
-            Arc::clone(&self.store),
-            Arc::new(ModelRegistry::new(Vec::new()).with_model(Arc::clone(&model))),
-            toolbox(&self.run_log),
-            Arc::new(FixedModel(model.info().name.to_string())),
-        ))
+        let settings = Settings::new(model.info().name.clone(), "You are a test.");
+        let registry = ModelRegistry::new(Vec::new()).with_model(model);
+        self.build_agent(registry, toolbox(&self.run_log), Arc::new(settings))
+    }
+
+    fn build_agent(
+        &self,
+        registry: ModelRegistry,
+        tools: Toolbox,
+        settings: Arc<dyn SettingsResolver>,
+    ) -> Arc<Agent> {
+        let store = Arc::clone(&self.store);
+        Arc::new(Agent::new(store, Arc::new(registry), tools, settings))
     }
 
     /// Connects without sending anything.

@@ -52,7 +52,8 @@ fn answer() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Runs one prompt to its end: permission requests get the next reply, and a hanging tool is cancelled.
+/// Runs one prompt to its end and returns its updates: answers permission requests with the next reply, and
+/// cancels the prompt when a tool or the model hangs.
 fn play(client: &mut TestClient, id: &str, replies: &mut dyn Iterator<Item = &str>) -> Vec<Value> {
     client.send_prompt(id, "go");
     let mut updates = Vec::new();
