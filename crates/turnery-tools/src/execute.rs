@@ -31,11 +31,7 @@ pub async fn execute(
     scope: &ExecuteScope,
     options: &ExecuteOptions,
 ) -> ToolEnvelope {
-    let call = ToolCall {
-        call_id: DIRECT_CALL_ID.into(),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    };
+    let call = ToolCall::new(DIRECT_CALL_ID, name, args);
     run_in_scope(&scope.select_toolbox(options), &call, scope, options).await
 }
 
@@ -47,11 +43,8 @@ pub async fn execute_tool(
     options: &ExecuteOptions,
 ) -> ToolEnvelope {
     let toolbox = scope.select_toolbox(options).with_tools(vec![tool]);
-    let call = ToolCall {
-        call_id: DIRECT_CALL_ID.into(),
-        name: toolbox.names().collect(),
-        args: Arc::new(args),
-    };
+    let name: String = toolbox.names().collect();
+    let call = ToolCall::new(DIRECT_CALL_ID, name, args);
     run_in_scope(&toolbox, &call, scope, options).await
 }
 

@@ -2,7 +2,7 @@
 
 use super::scenario::{AnswerEnd, AnswerStep, ScriptedAnswer, split_evenly};
 use crate::{model::ModelEventSender, model_name::ModelName, response_accumulator::block_number};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
 /// Plays one answer. `answer_count` is the number of answers in the history, from which missing call ids are made
@@ -34,14 +34,12 @@ pub(super) async fn play_answer(
                     })
                     .await;
                 }
-                content.push(Content::ToolCall(ToolCall {
-                    call_id: match &tool.id {
-                        Some(id) => CallId::from(id.as_str()),
-                        None => CallId::from(format!("scripted-{answer_count}-{block}")),
-                    },
-                    name: tool.name.clone(),
-                    args: Arc::new(tool.args.clone()),
-                }));
+                let call_id = match &tool.id {
+                    Some(id) => CallId::from(id.as_str()),
+                    None => CallId::from(format!("scripted-{answer_count}-{block}")),
+                };
+                let call = ToolCall::new(call_id, &tool.name, tool.args.clone());
+                content.push(Content::ToolCall(call));
             }
             AnswerStep::Delay(milliseconds) => {
                 tokio::time::sleep(Duration::from_millis(*milliseconds)).await;

@@ -114,6 +114,9 @@ fn git_outside_repositories_is_stopped_by_named_files() {
         "git diff src .",
     ];
     check_reading(&bench, "read(.env)", &stopped, &["git status", "ls src"]);
+    let allowed = ["grep . src/b.txt", "grep -c . a.txt", "cat a.txt | jq ."];
+    let stopped = ["grep -r . .", "grep -d recurse x .", "grep . .env"];
+    check_reading(&bench, "read(.env)", &stopped, &allowed);
 }
 
 #[test]

@@ -88,7 +88,10 @@ impl Policy {
         if line.commands.iter().any(is_unknown) || redirected.any(is_unknown_file) {
             return true;
         }
-        let adds = line.commands.iter().any(git::may_track_more);
+        let mut judged = line.commands.iter().zip(&access.reads);
+        // After another command of git, other files may be tracked, or shown.
+        let adds = line.commands.len() > 1
+            && judged.any(|(command, reads)| git::is_git(command) && reads.is_none());
         let hides_any = rules.iter().any(|rule| rule.tool == READ_GROUP);
         let mut entry_budget = bounded_walk::MAX_ENTRIES;
         let commands = line
@@ -104,7 +107,10 @@ impl Policy {
             let shows_content = git::may_show_content(command)
                 || started.commands.iter().any(git::may_show_content);
             // Git may show more than the currently tracked files.
-            let looks_further = || hides_any && (adds || git::may_show_untracked(command));
+            let looks_further = || {
+                hides_any
+                    && (adds || git::may_track_more(command) || git::may_show_untracked(command))
+            };
             let may_show = || {
                 let mut rules = rules.iter();
                 rules.any(|rule| may_show_denied_file(rule, command, bases, workspace))
@@ -122,6 +128,7 @@ impl Policy {
                 || with_started().any(|command| {
                     let settings = git::settings_files(command, bases);
                     settings.map_or(hides_any, |it| it.iter().any(|path| denies_reading(path)))
+                        || hides_any && git::may_follow_link(command, bases)
                         || git::may_quote_linked_file(command, bases, &denies_reading)
                 })
                 || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
@@ -142,6 +149,9 @@ impl Policy {
                 Some(reads) => [named(command), reads.paths.clone()].concat(),
                 None => named(command),
             };
+            if reads_no_folder(command) {
+                folders.clear();
+            }
             // What a read-only search reads is known.
             let is_elsewhere = reads.as_ref().is_some_and(|reads| !reads.paths.is_empty());
             if !is_elsewhere && searches_working_folder(command)
@@ -194,11 +204,11 @@ fn may_show_denied_file(
 fn has_unresolved_word(command: &SimpleCommand) -> bool {
     let takes_no_file = matches!(command.name.as_str(), "echo" | "exit" | "printf" | "return");
     let is_condition = matches!(command.name.as_str(), "[" | "[[" | "test");
+    let is_git = git::is_git(command);
     // Git may resolve these to any file.
     let has_magic = |word: &str| {
-        [":(", ":/", ":!", ":^"]
-            .iter()
-            .any(|it| word.starts_with(it))
+        let starts = [":(", ":/", ":!", ":^"];
+        starts.iter().any(|it| word.starts_with(it)) || word.starts_with(':') && is_git
     };
     let is_known = |word: &ShellWord| match word.known_text() {
         Some(word) => !has_magic(word),
@@ -206,6 +216,17 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
     };
     let hides = hides_command(command) && git_subcommand(command).is_none();
     hides || !takes_no_file && !command.args.iter().all(is_known)
+}
+
+/// Returns true if the command fails to read a folder, so that a word such as `.` means something else.
+fn reads_no_folder(command: &SimpleCommand) -> bool {
+    let program = ProgramName::new(&command.name);
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    match program.is("jq") {
+        // It loads modules from the folder after `-L`.
+        true => !words.any(|word| word.starts_with("-L") || word.starts_with("--l")),
+        false => program.is_in(&["egrep", "fgrep", "grep"]) && !searches_working_folder(command),
+    }
 }
 
 /// Returns true if the command searches its working directory when its words name no folder.

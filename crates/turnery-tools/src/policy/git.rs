@@ -24,6 +24,8 @@ mod content_disclosure_tests;
 #[cfg(test)]
 mod covered_command_tests;
 #[cfg(test)]
+mod ignored_repository_tests;
+#[cfg(test)]
 mod pointer_tests;
 mod remotes;
 #[cfg(test)]
@@ -38,8 +40,8 @@ use crate::{
 pub(crate) use commit_args::{is_index_commit, words_but_messages};
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
-    may_quote_linked_file, may_show_content, may_show_untracked, may_track, may_track_more,
-    pathspec_folders, settings_files, shows_only_tracked,
+    may_follow_link, may_quote_linked_file, may_show_content, may_show_untracked, may_track,
+    may_track_more, pathspec_folders, settings_files, shows_only_tracked,
 };
 pub use environment::GitSettings;
 use git_dir::{

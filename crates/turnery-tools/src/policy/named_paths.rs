@@ -92,13 +92,18 @@ fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
         .collect();
     // Values attached to short options: `-Csecrets`, `-xfsecrets`, `-vsecrets:/x`.
     if let Some(short) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
-        let end = short.find(is_separator).unwrap_or(short.len());
-        let values = short.char_indices().skip(1);
-        parts.extend(
-            values
-                .flat_map(|(at, _)| [short.get(at..), short.get(at..end)])
-                .flatten(),
-        );
+        let first = short.find(is_separator).unwrap_or(short.len());
+        let ends = short.match_indices(is_separator).map(|(at, _)| at);
+        let ends = ends.take(MAX_NAME_SEPARATORS + 1).chain([short.len()]);
+        let ends: Vec<usize> = ends.collect();
+        let values = short.char_indices().skip(1).flat_map(|(at, _)| {
+            // After the first separator, only what follows a separator can be a name with an end.
+            let ends = ends
+                .iter()
+                .filter(move |end| **end > at && (at <= first || **end == short.len()));
+            ends.filter_map(move |end| short.get(at..*end))
+        });
+        parts.extend(values);
     }
     parts.retain(|part| !part.is_empty());
     parts
@@ -107,7 +112,7 @@ fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
 /// Returns true for characters that separate a name from others, in lists, addresses, settings and scripts
 /// (`r .env`, `.read .env`, `$(file <.env)`).
 fn is_separator(c: char) -> bool {
-    c.is_whitespace() || "=,:;@|?#'\"`<>(){}".contains(c)
+    c.is_whitespace() || "=,:;@|?!#'\"`<>()[]{}".contains(c)
 }
 
 /// Returns true for a colon or question mark before a blank, as in the subject of a commit (`src: add x`).
@@ -142,6 +147,11 @@ mod tests {
             ("file:secret.db?mode=ro", "secret.db"),
             ("file:secret.db? ", "secret.db"),
             ("secret.jar: ", "secret.jar"),
+            ("./secrets[dev]", "./secrets"),
+            ("secret.ppm[0]", "secret.ppm"),
+            ("jar:file:secret.jar!/x", "secret.jar"),
+            ("-v./a,b.env:/x", "./a,b.env"),
+            ("-vsecrets:/x", "secrets"),
             ("a.html#top", "a.html"),
             ("x=a:b.txt;type=y", "a:b.txt"),
             ("-xf.env", ".env"),

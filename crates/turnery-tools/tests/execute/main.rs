@@ -47,13 +47,9 @@ fn toolbox(tools: Vec<FunctionTool>) -> Toolbox {
 
 /// Returns a response that requests these calls: id, name, arguments.
 fn response_with_calls(calls: &[(&str, &str, Value)]) -> Response {
-    let calls = calls.iter().map(|(id, name, args)| {
-        Content::ToolCall(ToolCall {
-            call_id: (*id).into(),
-            name: (*name).to_owned(),
-            args: Arc::new(args.clone()),
-        })
-    });
+    let calls = calls
+        .iter()
+        .map(|(id, name, args)| Content::ToolCall(ToolCall::new(*id, *name, args.clone())));
     Response {
         content: calls.collect(),
         stop: ModelStop::ToolUse,

@@ -86,9 +86,5 @@ impl ToolFixture {
 }
 
 pub(crate) fn new_call(name: &str, args: Value) -> ToolCall {
-    ToolCall {
-        call_id: "call-1".into(),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    }
+    ToolCall::new("call-1", name, args)
 }

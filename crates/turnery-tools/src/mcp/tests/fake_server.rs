@@ -303,11 +303,7 @@ impl McpFixture {
     /// Calls a tool, bounded as in a session.
     pub(super) async fn call(&self, name: &str, args: Value) -> ToolEnvelope {
         let toolbox = crate::Toolbox::new(self.servers.tools());
-        let call = ToolCall {
-            call_id: "c1".into(),
-            name: name.to_owned(),
-            args: Arc::new(args),
-        };
+        let call = ToolCall::new("c1", name, args);
         toolbox.run(&call, &self.cx).await
     }
 }

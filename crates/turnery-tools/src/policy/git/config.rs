@@ -33,8 +33,6 @@ pub(super) struct PlainConfig {
     /// Values of `user.signingKey`: key ids or mail addresses. Git reads them as paths if the user's own
     /// `gpg.format` is `ssh`.
     pub(super) signing_keys: BTreeSet<String>,
-    /// True for an extension that not every git knows. One that does not ignores the repository.
-    pub(super) has_new_extension: bool,
     /// True for extensions of version 1 of the format. With version 0 git ignores the repository.
     needs_version_1: bool,
     /// `core.repositoryformatversion`. Without it git ignores the extensions.
@@ -96,12 +94,8 @@ const PLAIN_KEYS: &[(&str, &[&str])] = &[
     ),
     (
         "extensions",
-        &[
-            "objectformat",
-            "refstorage",
-            "relativeworktrees",
-            "worktreeconfig",
-        ],
+        // A git that does not know another extension works as if outside the repository, at its top.
+        &["objectformat", "refstorage", "worktreeconfig"],
     ),
     ("fetch", &["prune", "prunetags", "writecommitgraph"]),
     ("gc", &["auto", "autodetach", "autopacklimit"]),
@@ -281,10 +275,6 @@ impl<'a> ConfigSection<'a> {
             }
             ("core", None, "worktree") => {
                 config.worktree = Some(plain.filter(|value| !value.is_empty())?.to_owned());
-                Some(())
-            }
-            ("extensions", None, "relativeworktrees") => {
-                config.has_new_extension = true;
                 Some(())
             }
             ("extensions", None, "objectformat") => {

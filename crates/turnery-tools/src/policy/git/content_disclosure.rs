@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     policy::{command_starters::git_subcommand, shell_word::ShellWord},
-    workspace::canonicalize,
+    workspace::{canonicalize, normalise_lexically},
 };
 use std::{
     fs,
@@ -81,8 +81,11 @@ pub(crate) fn may_show_untracked(command: &SimpleCommand) -> bool {
 }
 
 /// Returns the folders below which git looks for files that match patterns among the words, which the shell leaves as
-/// they are: `git rm '[x]/a'`.
+/// they are: `git rm '[x]/a'`, `git rm 'x/../*'`.
 pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Vec<PathBuf> {
+    if program_name::base_name(&command.name) == "gh" {
+        return Vec::new();
+    }
     let folders = super::working_folders(command, bases);
     let folders = folders.as_deref().unwrap_or(bases);
     let patterns = possible_pathspecs(command).into_iter().filter_map(|word| {
@@ -91,7 +94,24 @@ pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Ve
     });
     patterns
         .flat_map(|folder| folders.iter().map(move |base| base.join(folder)))
+        .map(|folder| normalise_lexically(&folder))
         .collect()
+}
+
+/// Returns true if part of the repository of a git command, which git reads unasked (`gc.log`, `SQUASH_MSG`), is a
+/// link.
+pub(crate) fn may_follow_link(command: &SimpleCommand, bases: &[PathBuf]) -> bool {
+    let has_link = |folder: &PathBuf| {
+        let Ok(folder) = canonicalize(folder) else {
+            return true;
+        };
+        let Some((work_tree, _)) = find_work_tree(&folder) else {
+            return false;
+        };
+        config_folders(work_tree).any(|git_dir| git_dir_has_links(&git_dir, true))
+    };
+    super::is_git(command)
+        && super::working_folders(command, bases).is_none_or(|folders| folders.iter().any(has_link))
 }
 
 /// Returns the words of a git command but its messages.
@@ -112,7 +132,7 @@ fn possible_pathspecs(command: &SimpleCommand) -> Vec<&str> {
     words.collect()
 }
 
-/// Returns true for commands after which git may track more files.
+/// Returns true for commands that track more files before they show any.
 pub(crate) fn may_track_more(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().map(|arg| arg.known_text());
     let adds = |word: Option<&str>| {
@@ -206,12 +226,12 @@ pub(crate) fn shows_only_tracked(
         let Ok(folder) = canonicalize(folder) else {
             return false;
         };
-        let kinds = folder
-            .ancestors()
-            .map(|above| classify_dot_git(&above.join(".git")));
-        let mut found = kinds.filter(|kind| !matches!(kind, DotGitKind::NotRepository));
-        matches!(found.next(), Some(DotGitKind::Repository))
-            && (!compares_two || is_surely_opened(&folder))
+        match find_work_tree(&folder) {
+            Some((work_tree, DotGitKind::Repository)) => {
+                !compares_two || is_surely_opened(work_tree)
+            }
+            Some((_, DotGitKind::Uncertain | DotGitKind::NotRepository)) | None => false,
+        }
     };
     super::is_git(command)
         && !may_show_untracked(command)
@@ -220,12 +240,9 @@ pub(crate) fn shows_only_tracked(
             .is_some_and(|folders| folders.iter().all(is_in_repository))
 }
 
-/// Returns true if git does not ignore the repository around the folder because of its format or owner. Otherwise it
-/// would work as if outside, where `git diff` compares any files.
-fn is_surely_opened(folder: &Path) -> bool {
-    let Some(work_tree) = find_work_trees(folder).next() else {
-        return false;
-    };
+/// Returns true if git does not ignore the repository because of its format or owner. Otherwise it would work as if
+/// outside, where `git diff` compares any files.
+fn is_surely_opened(work_tree: &Path) -> bool {
     let Some(git_dir) = find_git_dir(work_tree) else {
         return false;
     };
@@ -234,7 +251,7 @@ fn is_surely_opened(folder: &Path) -> bool {
         return false;
     }
     let config = find_common_dir(&git_dir).unwrap_or(git_dir).join("config");
-    config::read_plain_config(&config).is_some_and(|config| !config.has_new_extension)
+    config::read_plain_config(&config).is_some()
 }
 
 /// Returns true for subcommands that only read what is tracked, unless an option adds other files.
@@ -378,6 +395,14 @@ fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     false
 }
 
+/// Returns the nearest folder, from this one upwards, whose `.git` git does not skip.
+fn find_work_tree(folder: &Path) -> Option<(&Path, DotGitKind)> {
+    let mut kinds = folder
+        .ancestors()
+        .map(|above| (above, classify_dot_git(&above.join(".git"))));
+    kinds.find(|(_, kind)| !matches!(kind, DotGitKind::NotRepository))
+}
+
 /// Returns the folders, from this one upwards, that contain a `.git` of any kind.
 fn find_work_trees(folder: &Path) -> impl Iterator<Item = &Path> {
     let above = folder.ancestors();
@@ -415,7 +440,7 @@ fn read_repository_paths(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     };
     let index = git_dir.join("index");
     // Without an index, for example in a linked work tree, git may still show any commit.
-    if may_have_other_work_tree(&git_dir, work_tree)
+    if may_lead_elsewhere(&git_dir, work_tree)
         || shares_other_repository(&common_dir)
         || entry_kind(&index) == EntryKind::Absent
     {
@@ -442,8 +467,21 @@ fn shares_other_repository(common_dir: &Path) -> bool {
         || git_dir_has_links(common_dir, true)
 }
 
-/// Returns true if settings may place the files of a repository elsewhere than in `work_tree`.
-fn may_have_other_work_tree(git_dir: &Path, work_tree: &Path) -> bool {
+/// Starts of settings that place the files of a repository elsewhere, or name files that git quotes.
+const LEADING_SETTINGS: &[&str] = &[
+    "attributesfile",
+    "excludesfile",
+    "ignorerevsfile",
+    "include",
+    "mailmap",
+    "orderfile",
+    "signaturefile",
+    "template",
+    "worktree",
+];
+
+/// Returns true if settings may place the files of a repository elsewhere than in `work_tree`, or name others.
+fn may_lead_elsewhere(git_dir: &Path, work_tree: &Path) -> bool {
     let folders = [Some(git_dir.to_owned()), find_common_dir(git_dir)];
     let files = folders.iter().flatten();
     let mut files = files.flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
@@ -455,7 +493,7 @@ fn may_have_other_work_tree(git_dir: &Path, work_tree: &Path) -> bool {
         // A configuration that names programs is allowed for the commands checked here.
         None => fs::read_to_string(&file).map_or(true, |text| {
             let text = text.to_lowercase();
-            text.contains("worktree") || text.contains("include")
+            LEADING_SETTINGS.iter().any(|name| text.contains(name))
         }),
     })
 }

@@ -3,10 +3,7 @@
 use super::super::{Judgement, Mode, Policy};
 use super::{GitSettings, attack_vector_tests::GitFixture, environment::apply_git_settings};
 use crate::{Access, Workspace};
-use std::{
-    fs,
-    os::unix::fs::{chown, symlink},
-};
+use std::{fs, os::unix::fs::symlink};
 
 /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
 fn fixture_with_secret() -> GitFixture {
@@ -473,85 +470,6 @@ fn git_config_shows_no_denied_file() {
     assert_eq!(judge("git config --get user.name"), Judgement::Allow);
 }
 
-/// Git ignores a repository of another format, and compares any two folders then.
-#[test]
-fn diff_in_ignored_repository_shows_no_denied_file() {
-    let policy = Policy::new(Mode::Ask, vec![], vec!["read(.env)".parse().unwrap()]);
-    let bench = GitFixture::new();
-    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
-    let config = bench.work_tree.join(".git/config");
-    let plain = fs::read_to_string(&config).unwrap();
-    let line = "git diff src .";
-    let judge = || bench.judge(&policy, &bench.work_tree, line);
-    assert_eq!(judge(), Judgement::Allow);
-    for (extension, is_shown) in [
-        ("objectFormat = sha1", true),
-        ("refStorage = files", true),
-        ("relativeWorktrees = true", false),
-    ] {
-        fs::write(&config, format!("{plain}[extensions]\n\t{extension}\n")).unwrap();
-        assert!(matches!(judge(), Judgement::Ask { .. }), "{extension}");
-        // Without protection, the attack works.
-        let shown = output_of(&bench, line).contains("hidden words");
-        assert!(shown || !is_shown, "{extension}");
-    }
-}
-
-#[test]
-fn diff_after_repository_is_taken_away_shows_no_denied_file() {
-    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
-    let set_up = || {
-        let bench = GitFixture::new();
-        fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
-        bench
-    };
-    for line in [
-        "mv .git g && git diff src .",
-        "rm .git/HEAD; git diff src .",
-        "git config core.repositoryformatversion 99; git diff src .",
-        "GIT_DIR=/absent git diff src .",
-        "export GIT_DIR=/absent; git diff src .",
-        "export GIT_CEILING_DIRECTORIES=/work; git diff src .",
-    ] {
-        let bench = set_up();
-        let line = line.replace("/work", &bench.root.display().to_string());
-        let judged = bench.judge(&policy, &bench.work_tree, &line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-        // Without protection, the attack works.
-        let shown = output_of(&bench, &line);
-        assert!(
-            shown.contains("hidden words") || line.contains("CEIL"),
-            "{line}: {shown}"
-        );
-    }
-    let bench = set_up();
-    for line in ["touch x; git diff HEAD~1 HEAD", "git log; git diff src ."] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
-    }
-}
-
-/// Git ignores a repository of another user, and compares any two folders then.
-#[test]
-fn diff_in_repository_of_other_user_shows_no_denied_file() {
-    let policy = Policy::new(Mode::Ask, vec![], vec!["read(.env)".parse().unwrap()]);
-    let bench = GitFixture::new();
-    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
-    let line = "git diff src .";
-    let judge = || bench.judge(&policy, &bench.work_tree, line);
-    assert_eq!(judge(), Judgement::Allow);
-    let is_root = rustix::process::geteuid().is_root();
-    let changed = chown(bench.work_tree.join(".git"), Some(4_242), None);
-    // Only root can give a folder to another user.
-    assert_eq!(changed.is_ok(), is_root, "{changed:?}");
-    assert_eq!(judge() == Judgement::Allow, !is_root);
-    // Without protection, the attack works.
-    assert_eq!(output_of(&bench, line).contains("hidden words"), is_root);
-}
-
 /// Settings of a repository may name files that git quotes.
 #[test]
 fn settings_that_name_files_show_no_denied_file() {
@@ -567,27 +485,15 @@ fn settings_that_name_files_show_no_denied_file() {
     apply_git_settings(GitSettings::Discreet, &mut environment);
     let output = bench.run(&bench.work_tree, line, &environment);
     assert!(!String::from_utf8_lossy(&output.stdout).contains("hidden words"));
+    bench.git("config blame.ignoreRevsFile .env");
+    let line = "git blame src/a.txt";
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("[a]"));
+    assert!(matches!(judge(line), Judgement::Ask { .. }));
     bench.git("config include.path ../.env");
     assert!(output_of(&bench, "git config --get a.b").contains("hidden words"));
     assert!(matches!(
         judge("git config --get a.b"),
         Judgement::Ask { .. }
     ));
-}
-
-/// Git skips an empty `.git`, and takes the repository above it.
-#[test]
-fn blame_below_empty_git_folder_quotes_no_denied_file() {
-    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
-    let bench = GitFixture::new();
-    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
-    fs::create_dir_all(bench.work_tree.join("nest/.git")).unwrap();
-    let line = "git -C nest blame ../src/a.txt";
-    let judge = || bench.judge(&policy, &bench.work_tree, line);
-    assert_eq!(judge(), Judgement::Allow);
-    symlink(".env", bench.work_tree.join("ignored")).unwrap();
-    bench.git("config blame.ignoreRevsFile ignored");
-    let output = bench.run(&bench.work_tree, line, &bench.environment());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("hidden words"));
-    assert!(matches!(judge(), Judgement::Ask { .. }));
 }

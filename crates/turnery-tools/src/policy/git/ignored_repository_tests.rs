@@ -1,0 +1,240 @@
+//! Checks git commands under rules that deny files, where git takes another repository than the words suggest, or none.
+
+use super::super::{Judgement, Mode, Policy};
+use super::attack_vector_tests::GitFixture;
+use std::{
+    fs,
+    os::unix::fs::{chown, symlink},
+};
+
+/// Returns the output of a line in the work tree, without protection.
+fn output_of(bench: &GitFixture, line: &str) -> String {
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Git ignores a repository of another format, and compares any two folders then.
+#[test]
+fn diff_in_ignored_repository_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Ask, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    let config = bench.work_tree.join(".git/config");
+    let plain = fs::read_to_string(&config).unwrap();
+    let line = "git diff src .";
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
+    assert_eq!(judge(), Judgement::Allow);
+    for (extension, is_shown) in [
+        ("objectFormat = sha1", true),
+        ("refStorage = files", true),
+        ("relativeWorktrees = true", false),
+    ] {
+        fs::write(&config, format!("{plain}[extensions]\n\t{extension}\n")).unwrap();
+        assert!(matches!(judge(), Judgement::Ask { .. }), "{extension}");
+        // Without protection, the attack works.
+        let shown = output_of(&bench, line).contains("hidden words");
+        assert!(shown || !is_shown, "{extension}");
+    }
+}
+
+#[test]
+fn diff_after_repository_is_taken_away_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let set_up = || {
+        let bench = GitFixture::new();
+        fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+        bench
+    };
+    for line in [
+        "mv .git g && git diff src .",
+        "rm .git/HEAD; git diff src .",
+        "git config core.repositoryformatversion 99; git diff src .",
+        "GIT_DIR=/absent git diff src .",
+        "export GIT_DIR=/absent; git diff src .",
+        "export GIT_CEILING_DIRECTORIES=/work; git diff src .",
+    ] {
+        let bench = set_up();
+        let line = line.replace("/work", &bench.root.display().to_string());
+        let judged = bench.judge(&policy, &bench.work_tree, &line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works.
+        let shown = output_of(&bench, &line);
+        assert!(
+            shown.contains("hidden words") || line.contains("CEIL"),
+            "{line}: {shown}"
+        );
+    }
+    let bench = set_up();
+    for line in ["touch x; git diff HEAD~1 HEAD", "git log; git diff src ."] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+}
+
+/// Git ignores a repository of another user, and compares any two folders then.
+#[test]
+fn diff_in_repository_of_other_user_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Ask, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    let line = "git diff src .";
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
+    assert_eq!(judge(), Judgement::Allow);
+    let is_root = rustix::process::geteuid().is_root();
+    let changed = chown(bench.work_tree.join(".git"), Some(4_242), None);
+    // Only root can give a folder to another user.
+    assert_eq!(changed.is_ok(), is_root, "{changed:?}");
+    assert_eq!(judge() == Judgement::Allow, !is_root);
+    // Without protection, the attack works.
+    assert_eq!(output_of(&bench, line).contains("hidden words"), is_root);
+}
+
+/// Git skips an empty `.git`, and takes the repository above it.
+#[test]
+fn blame_below_empty_git_folder_quotes_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    fs::create_dir_all(bench.work_tree.join("nest/.git")).unwrap();
+    let line = "git -C nest blame ../src/a.txt";
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
+    assert_eq!(judge(), Judgement::Allow);
+    symlink(".env", bench.work_tree.join("ignored")).unwrap();
+    bench.git("config blame.ignoreRevsFile ignored");
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("hidden words"));
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+}
+
+/// Git skips an empty `.git` for `git diff` too.
+#[test]
+fn diff_below_empty_git_folder_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    fs::create_dir_all(bench.work_tree.join("nest/.git")).unwrap();
+    let line = "git -C nest diff src .";
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
+    assert_eq!(judge(), Judgement::Allow);
+    bench.git("config core.repositoryformatversion 99");
+    assert!(output_of(&bench, line).contains("hidden words"));
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+}
+
+/// Git looks for a pattern where the path before it leads, even through folders that do not exist.
+#[test]
+fn patterns_reach_no_denied_file() {
+    let rules = ["rm", "restore", "checkout", "stash"];
+    let rules = rules.map(|name| format!("shell(git {name}:*)").parse().unwrap());
+    let deny = vec!["edit(secrets/**)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, rules.into(), deny);
+    let set_up = || {
+        let bench = GitFixture::new();
+        fs::create_dir(bench.work_tree.join("secrets")).unwrap();
+        fs::write(bench.work_tree.join("secrets/a"), "one\n").unwrap();
+        bench.git("add secrets/a");
+        bench.git("commit -qm secrets");
+        fs::write(bench.work_tree.join("secrets/a"), "two\n").unwrap();
+        bench
+    };
+    for line in [
+        "git rm -qf 'src/../s*'",
+        "git rm -qf 'absent/../s*'",
+        "git rm -qf -- '--/../secret?/a'",
+        "git rm -qrf :",
+        "git rm -qrf ::",
+        "git restore :",
+        "git checkout HEAD -- :",
+        "git checkout HEAD -- 'src/../s*'",
+        "git stash push -q -- 'src/../s*'",
+        "cd src && git rm -qf '../s*/a'",
+    ] {
+        let bench = set_up();
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works.
+        output_of(&bench, line);
+        let left = fs::read_to_string(bench.work_tree.join("secrets/a"));
+        assert_ne!(left.ok().as_deref(), Some("two\n"), "{line}");
+    }
+    let bench = set_up();
+    for line in ["git rm -q 'src/*'", "git checkout HEAD -- src/a.txt"] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+}
+
+/// An earlier command of git may make the index list a denied file, or move the work tree.
+#[test]
+fn commands_after_other_git_commands_show_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let set_up = || {
+        let bench = GitFixture::new();
+        let env = bench.work_tree.join(".env");
+        fs::write(&env, "old\n").unwrap();
+        bench.git("add .env");
+        bench.git("commit -qm env");
+        bench.git("tag withenv");
+        bench.git("diff --binary HEAD~1 HEAD --output=../env.patch");
+        bench.git("rm -q --cached .env");
+        bench.git("commit -qm gone");
+        fs::write(&env, "hidden words\n").unwrap();
+        bench
+    };
+    for line in [
+        "git reset -q withenv && git diff",
+        "git read-tree withenv; git grep words",
+        "git apply --cached ../env.patch && git diff",
+    ] {
+        let bench = set_up();
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        assert!(output_of(&bench, line).contains("hidden words"), "{line}");
+    }
+    let bench = set_up();
+    for line in [
+        "git log --oneline; git diff",
+        "make && git diff",
+        "git fetch; git status",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+}
+
+/// Git quotes files of its own folder, such as the report of the last `git gc`.
+#[test]
+fn links_in_git_folder_show_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
+    let lines = ["git gc --auto", "git commit -q --no-edit", "git status -s"];
+    for line in lines {
+        assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+    symlink("../.env", bench.work_tree.join(".git/gc.log")).unwrap();
+    for line in lines {
+        assert!(matches!(judge(line), Judgement::Ask { .. }), "{line}");
+    }
+}
+
+/// A git that does not know an extension of the format works at the top of the repository, as if outside.
+#[test]
+fn repository_with_unknown_extension_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    let bench = GitFixture::new();
+    let judge = || bench.judge(&policy, &bench.work_tree, "git status");
+    assert_eq!(judge(), Judgement::Allow);
+    bench.git("config extensions.relativeWorktrees true");
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+}
