@@ -25,7 +25,7 @@ use turnery_tools::Toolbox;
 
 type BenchResult<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Time after which a prompt counts as hung.
+/// Maximum wait for the next response before the agent counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn main() -> BenchResult {
@@ -72,7 +72,7 @@ fn main() -> BenchResult {
 
 /// Resources that this process uses; zero where `/proc` does not tell.
 struct ProcessUsage {
-    /// Resident. Unit: KiB.
+    /// Resident memory. Unit: KiB.
     memory: u64,
     descriptors: usize,
     threads: usize,
@@ -92,7 +92,7 @@ impl ProcessUsage {
     }
 }
 
-/// An editor with one connection.
+/// Client with one connection to the agent.
 struct BenchClient {
     input: PipeWriter,
     answers: mpsc::Receiver<Value>,
@@ -171,7 +171,7 @@ impl BenchClient {
     }
 }
 
-/// An agent whose model says a few words at once, with a store on the disk.
+/// Creates an agent whose model immediately answers with a few words, and whose store is on disk.
 fn agent(folder: &Path) -> BenchResult<Agent> {
     let scenario = folder.join("scenario.json");
     let answers =

@@ -11,7 +11,7 @@ mod pipes;
 mod resource_usage;
 
 use client::OpenTiming;
-use model::{CountingModel, agent};
+use model::{BenchModel, agent};
 use resource_usage::ResourceUsage;
 use std::{error::Error, io::Write as _, sync::Arc, time::Duration};
 use turnery_agent::{CancellationToken, ClientPorts, OpenRequest, SilentClient};
@@ -29,20 +29,20 @@ const MAX_OPEN_TIME: Duration = Duration::from_millis(300);
 /// Number of measurements of a session before a violation counts.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Session to measure.
+/// Number of turns of a measured session, and how they are divided into prompts and measurements.
 #[derive(Clone, Copy)]
 struct SessionShape {
     turns: u32,
     /// Number of turns per prompt.
     turns_per_prompt: u32,
-    /// Number of turns measured together, starting at the first measured turn and at the end. Large if prompts
-    /// are long: their journal is written in large pieces now and then.
+    /// Number of turns in each of the two measurements, the early and the late one. Large if prompts are
+    /// long: their journal is written in large pieces now and then.
     window: u32,
 }
 
 impl SessionShape {
     /// Returns the model calls at which the two measurements begin and end.
-    fn marks(&self) -> [u32; 4] {
+    fn measurement_bounds(&self) -> [u32; 4] {
         // At the start of a prompt, if there are several: nothing is waiting to be written then.
         let last = match self.turns_per_prompt <= self.window {
             true => self.turns_per_prompt,
@@ -59,7 +59,7 @@ async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [Op
     let folder = tempfile::tempdir_in(".")?;
     let store = || Arc::new(SqliteStore::open(folder.path().join("sessions.db")));
     let written = store();
-    let model = Arc::new(CountingModel::new(measured, Arc::clone(&written)));
+    let model = Arc::new(BenchModel::new(measured, Arc::clone(&written)));
     let here = OpenRequest::folder(folder.path().canonicalize()?);
     let ports = || ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
     let own = agent(written, Arc::clone(&model));
@@ -77,7 +77,7 @@ async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [Op
     drop(own);
     let again = || agent(store(), Arc::clone(&model));
     let openings = client::measure_opening(again, &id, &here.cwd)?;
-    Ok((model.windows()?, openings))
+    Ok((model.measured_usage()?, openings))
 }
 
 /// Row of the cost table.
@@ -88,7 +88,7 @@ struct CostRow {
 }
 
 impl CostRow {
-    /// Returns the ratio of late to early cost; 1 if there is nothing to compare.
+    /// Returns the ratio of late to early cost, or 1 if the early cost is zero.
     fn ratio(&self) -> f64 {
         match self.early > 0.0 {
             true => self.late / self.early,
@@ -113,7 +113,8 @@ fn rows([early, late]: [ResourceUsage; 2], width: u32) -> [CostRow; 4] {
     ]
 }
 
-/// Sessions with short prompts, long ones, and one that never ends.
+/// Returns the sessions to measure: with one, two and fifty turns per prompt, and with all turns in one
+/// prompt. `wide` is the window of the last.
 fn sessions(turns: u32, wide: u32) -> [SessionShape; 4] {
     [(1, 100), (2, 100), (50, 100), (turns, wide)].map(|(each, width)| SessionShape {
         turns,
@@ -196,7 +197,7 @@ async fn main() -> BenchResult {
 
 /// Ignores CPU time, which depends on other load.
 #[tokio::test]
-async fn late_turn_costs_no_more_than_early_one() {
+async fn late_turn_cost_stays_below_max_ratio() {
     for session in sessions(1_000, 250) {
         let (windows, _) = measure(session).await.expect("it runs");
         let rows = rows(windows, session.window);

@@ -20,7 +20,7 @@ use turnery_store::{SessionPatch, SqliteStore, Store as _};
 use turnery_tools::{Access, PreparedCall, Tool, ToolCx, Toolbox, Workspace};
 
 /// Model that calls a tool in every turn except the last of each prompt, and samples the resource usage.
-pub(crate) struct CountingModel {
+pub(crate) struct BenchModel {
     info: ModelInfo,
     session: SessionShape,
     store: Arc<SqliteStore>,
@@ -28,7 +28,7 @@ pub(crate) struct CountingModel {
     samples: Mutex<Vec<ResourceUsage>>,
 }
 
-impl CountingModel {
+impl BenchModel {
     pub(crate) fn new(session: SessionShape, store: Arc<SqliteStore>) -> Self {
         Self {
             info: ModelInfo {
@@ -53,7 +53,7 @@ impl CountingModel {
     }
 
     /// Returns the resource usage of early turns and of late ones.
-    pub(crate) fn windows(&self) -> BenchResult<[ResourceUsage; 2]> {
+    pub(crate) fn measured_usage(&self) -> BenchResult<[ResourceUsage; 2]> {
         let seen = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         match seen[..] {
             [a, b, c, d] => Ok([b - a, d - c]),
@@ -62,7 +62,7 @@ impl CountingModel {
     }
 }
 
-impl Model for CountingModel {
+impl Model for BenchModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -80,7 +80,7 @@ impl Model for CountingModel {
             // call waits for the same, in the order of the store's jobs.
             let nobody = SessionId::from("nobody");
             let _ = self.store.patch(&nobody, SessionPatch::default()).await;
-            if self.session.marks().contains(&n) {
+            if self.session.measurement_bounds().contains(&n) {
                 let mut seen = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.push(ResourceUsage::now());
             }
@@ -137,7 +137,7 @@ impl Tool for LookTool {
     }
 }
 
-pub(crate) fn agent(store: Arc<SqliteStore>, model: Arc<CountingModel>) -> Agent {
+pub(crate) fn agent(store: Arc<SqliteStore>, model: Arc<BenchModel>) -> Agent {
     let mut settings = Settings::new(model.info().name.clone(), "You look around.");
     settings.limits = Limits {
         turns: u32::MAX,

@@ -13,7 +13,7 @@ use turnery_agent::Agent;
 /// Client's ends of the pipes, and the thread that serves.
 pub(crate) type ServedPipes = (PipeWriter, PipeReader, JoinHandle<io::Result<()>>);
 
-/// Starts to serve.
+/// Serves the agent on a new thread; returns the client's ends of the pipes and the thread.
 pub(crate) fn serve_over_pipes(agent: Agent) -> io::Result<ServedPipes> {
     let (agent_input, input) = pipe()?;
     let (output, agent_output) = pipe()?;

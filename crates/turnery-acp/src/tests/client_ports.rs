@@ -1,4 +1,5 @@
-//! Files and terminals of the client, used only as declared and released (FS-1 to FS-3, TERM-2 to TERM-4).
+//! Tests access to files and terminals of the client: undeclared methods are not called, and every terminal
+//! is released (FS-1 to FS-3, TERM-2 to TERM-4).
 
 use super::support::FakeClient;
 use crate::client::{editor_files::EditorFiles, quirks::ClientQuirks, terminals::ClientTerminals};
@@ -32,7 +33,7 @@ async fn unsaved_text_is_read_with_carriage_returns() {
 /// The response to a write may be `{}` or `null` (FS-3).
 // proves: ACP-36, FS-2, G-2
 #[tokio::test]
-async fn a_write_goes_to_the_editor() {
+async fn write_is_sent_to_editor() {
     for reply in [json!({}), json!(null)] {
         let mut client = FakeClient::new();
         let editor = files(&client, false, true);
@@ -45,7 +46,7 @@ async fn a_write_goes_to_the_editor() {
     }
 }
 
-/// Creates a folder with a file in it, and a second folder; dropping the first value removes both.
+/// Creates two folders, each with a file `a`; dropping the first value removes both.
 fn two_folders() -> (tempfile::TempDir, [PathBuf; 2]) {
     let top = tempfile::tempdir().unwrap();
     let root = top.path().canonicalize().unwrap();
@@ -68,7 +69,8 @@ fn link_error(folder: &Path, elsewhere: &Path) -> String {
     format!("{path} leads to {target} now: a link has taken the place of a folder or file in it")
 }
 
-/// Editors follow links.
+/// An editor follows a link that replaces the folder while the request is pending, so the agent checks the
+/// path again.
 #[tokio::test]
 async fn text_read_through_new_link_is_rejected() {
     let (_top, [folder, elsewhere]) = two_folders();
@@ -124,7 +126,8 @@ async fn refused_write_does_not_fall_back_to_disk() {
     assert!(!path.exists());
 }
 
-/// FS-1: each capability on its own.
+/// A client that declared only writing is not asked to read, and one that declared only reading is not asked
+/// to write (FS-1).
 // proves: FS-1
 #[tokio::test]
 async fn unsupported_file_methods_are_not_called() {
@@ -206,7 +209,8 @@ async fn command_runs_in_client_terminal() {
     expect_release(&mut client).await;
 }
 
-/// Such a client passes the line to a shell itself and would drop the quotes of `args`.
+/// A client that joins `args` passes the line to a shell without quoting them, so it gets the plain command
+/// line.
 #[tokio::test]
 async fn client_that_joins_args_gets_plain_command_line() {
     let mut client = FakeClient::new();
@@ -224,7 +228,7 @@ async fn client_that_joins_args_gets_plain_command_line() {
     assert_eq!(asked["params"], expected);
 }
 
-/// TERM-4.
+/// A cancel kills the command, reads its output and exit status, and releases the terminal (TERM-4).
 // proves: TERM-2, TERM-4
 #[tokio::test]
 async fn cancel_kills_reads_output_and_releases() {
@@ -251,7 +255,8 @@ async fn cancel_kills_reads_output_and_releases() {
     client.expect_method("terminal/release").await;
 }
 
-/// TERM-2, on every way out: an error, a drop, and a terminal that comes too late.
+/// The terminal is released after an error, after the call is dropped, and if it is created only after a
+/// cancel (TERM-2).
 // proves: TERM-2
 #[tokio::test]
 async fn terminal_is_released_on_every_exit_path() {
@@ -340,10 +345,11 @@ async fn null_exit_status_does_not_hide_known_one() {
     }
 }
 
-/// A command that has ended is not run again because the client fails to show what it printed.
+/// If the client fails to return the output, a known exit code is still reported; without one the outcome is
+/// unknown.
 // proves: TERM-3
 #[tokio::test]
-async fn exit_is_reported_without_output() {
+async fn missing_output_keeps_known_exit_code() {
     for (waited, expected) in [(json!({"exitCode": 3}), Ok(Some(3))), (json!({}), Err(()))] {
         let mut client = FakeClient::new();
         let (running, _cancel, _told) = run(&client);

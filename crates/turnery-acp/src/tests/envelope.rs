@@ -3,7 +3,8 @@
 use crate::server::envelope::{Envelope, classify_line, parse_request_id};
 use proptest::prelude::*;
 
-/// `request METHOD ID`, `notification METHOD`, `result ID`, `error ID`, `dropped`, or `CODE ID`.
+/// Formats the classification of a line: `request METHOD ID`, `notification METHOD`, `result ID`, `error ID`,
+/// `dropped` (ignored), or `CODE ID` (malformed).
 fn summary(line: &str) -> String {
     match classify_line(line.as_bytes()) {
         Envelope::Request(request) => format!("request {} {}", request.method, request.raw_id),
@@ -159,7 +160,7 @@ fn ids_are_compared_by_value() {
 }
 
 proptest! {
-    /// No line panics, and every request keeps the text of its id (RPC-2).
+    /// Classifying arbitrary bytes never panics.
     #[test]
     fn classify_never_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = classify_line(&line);

@@ -39,8 +39,8 @@ fn every_stable_method_is_registered_or_exempt() {
 }
 
 fn registered_methods() -> Vec<&'static str> {
-    struct NoProjects;
-    impl SettingsResolver for NoProjects {
+    struct NoSettings;
+    impl SettingsResolver for NoSettings {
         fn settings(&self, _: &[std::path::PathBuf]) -> Result<Settings, SettingsError> {
             Err(SettingsError("none".to_owned()))
         }
@@ -51,7 +51,7 @@ fn registered_methods() -> Vec<&'static str> {
         store,
         Arc::new(ModelRegistry::new(Vec::new())),
         Toolbox::coding(),
-        Arc::new(NoProjects),
+        Arc::new(NoSettings),
     );
     let connection = Connection::new(Arc::new(agent), Peer::new(out), PromptBarrier::new().0);
     methods::method_table(Arc::new(connection))

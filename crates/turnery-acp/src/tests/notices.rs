@@ -1,5 +1,5 @@
-//! Tests updates outside the conversation: notices, compactions, final values, child sessions and loop
-//! lineage.
+//! Tests updates other than messages: notices, compactions, final values, usage of child sessions, loop
+//! lineage and tool progress.
 
 use super::{
     events,
@@ -18,12 +18,12 @@ use turnery_engine::{
 
 const NO_UPDATES: [Value; 0] = [];
 
-fn end(outcome: Outcome) -> Event {
+fn loop_end_event(outcome: Outcome) -> Event {
     event(9, events::loop_end(outcome))
 }
 
 /// Returns the start of a loop that continues another one.
-fn start(kind: ContinuationKind, opened_frame: Option<Frame>) -> Event {
+fn loop_start_event(kind: ContinuationKind, opened_frame: Option<Frame>) -> Event {
     let mut start = events::loop_start(None);
     if let EventKind::LoopStart {
         parent_loop_id,
@@ -55,7 +55,8 @@ fn meta_only(members: Value) -> Value {
     json!({"sessionUpdate": "session_info_update", "_meta": {"turnery": members}})
 }
 
-/// Rows 2, 3, 14 and 15: the value is shown as text once, whether a separate event or only the end has it.
+/// A value that ends a loop is shown as text once, whether a separate event or only the end of the loop holds
+/// it.
 // proves: LASH-68
 #[test]
 fn final_value_is_shown_once_as_text() {
@@ -107,7 +108,7 @@ fn final_value_is_shown_once_as_text() {
         ];
         for (shown, outcome) in told {
             let mut events = Vec::from_iter(shown.map(|kind| event(1, kind)));
-            events.push(end(outcome));
+            events.push(loop_end_event(outcome));
             assert_eq!(encode_live(&events), expected, "{events:?}");
             assert_eq!(encode_replayed(&events), expected, "{events:?}");
         }
@@ -196,7 +197,7 @@ fn notices_fall_back_to_meta() {
 
 fn compaction(block: Option<CompactionBlock>, failure: Option<&str>) -> [Event; 3] {
     let size = |tokens, messages| ContextSize { tokens, messages };
-    let mut begin = start(ContinuationKind::Initial, None);
+    let mut begin = loop_start_event(ContinuationKind::Initial, None);
     if let EventKind::LoopStart { config, .. } = &mut begin.kind {
         *config = Some(Box::new(super::encoder::config(Some(1000))));
     }
@@ -312,10 +313,11 @@ fn child_usage(session: &str, model: &str, cumulative: u64) -> Event {
     )
 }
 
-/// The usage of a child session is reported with its call, separately from the context usage.
+/// A call names its child session; the usage of child sessions is in `_meta` of the context usage, which does
+/// not count it.
 // proves: I6, I7, C-17
 #[test]
-fn child_usage_is_reported_with_call_and_tokens() {
+fn child_usage_is_separate_from_context_usage() {
     let [mut begin, ..] = compaction(None, None);
     if let EventKind::LoopStart { tag, .. } = &mut begin.kind {
         *tag = None;
@@ -380,7 +382,7 @@ fn child_usage_is_reported_with_call_and_tokens() {
 #[test]
 fn loop_lineage_is_in_meta() {
     assert_eq!(
-        encode_live(&[start(ContinuationKind::Initial, None)]),
+        encode_live(&[loop_start_event(ContinuationKind::Initial, None)]),
         NO_UPDATES
     );
     for (kind, word) in [
@@ -395,7 +397,7 @@ fn loop_lineage_is_in_meta() {
             "parentLoopId": "s1.offline.9",
             "tag": "2026-11-21T09:00:00Z",
         });
-        let events = [start(kind, None)];
+        let events = [loop_start_event(kind, None)];
         assert_eq!(encode_live(&events), [meta_only(json!({"loop": told}))]);
         assert_eq!(encode_replayed(&events), [meta_only(json!({"loop": told}))]);
     }
@@ -405,7 +407,7 @@ fn loop_lineage_is_in_meta() {
         opened_by: LoopId::from("s1.offline.9"),
         task: "the rest".to_owned(),
     };
-    let updates = encode_live(&[start(ContinuationKind::Initial, Some(frame))]);
+    let updates = encode_live(&[loop_start_event(ContinuationKind::Initial, Some(frame))]);
     let told = &updates[0]["_meta"]["turnery"]["loop"];
     assert_eq!(told["frameId"], "f1");
     assert_eq!(told["task"], "the rest");

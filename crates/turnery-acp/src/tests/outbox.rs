@@ -45,11 +45,11 @@ fn delta(text: &str) -> Event {
     event(0, events::text_delta("m1", text))
 }
 
-fn start() -> Event {
+fn loop_start_event() -> Event {
     event(0, events::loop_start(None))
 }
 
-/// SESS-7, by construction.
+/// The outbox of a session accepts no update before the response that names the session (SESS-7).
 // proves: SESS-7, G-5
 #[tokio::test]
 async fn outbox_is_closed_until_session_response() {
@@ -68,14 +68,14 @@ async fn new_loop_waits_for_barrier() {
     let (barrier, mut waiting) = PromptBarrier::new();
     let mut outbox = outbox(out, &barrier, None);
     assert!(is_open(&mut outbox));
-    outbox.push(OutboxItem::Live(&start()));
+    outbox.push(OutboxItem::Live(&loop_start_event()));
     assert!(!is_open(&mut outbox));
     let pass = waiting.recv().await.unwrap();
     assert!(!is_open(&mut outbox));
     pass.send(()).unwrap();
     assert!(is_open(&mut outbox));
     // A connection that has ended blocks nobody.
-    outbox.push(OutboxItem::Live(&start()));
+    outbox.push(OutboxItem::Live(&loop_start_event()));
     drop(waiting);
     assert!(is_open(&mut outbox));
 }
@@ -124,20 +124,20 @@ async fn large_batch_is_written_before_next_item() {
 
 /// Step of a session that uses an outbox.
 #[derive(Clone, Copy, Debug)]
-enum Step {
-    /// The session asks for room, and shows this if there is some.
+enum OutboxStep {
+    /// The session waits for room in the queue and, if there is some, pushes the event with this index.
     Show(usize),
-    /// The session asks for room, and has nothing to show after all.
+    /// The session reserves room in the queue and releases it unused.
     GiveUp,
     /// The client reads a line.
     Read,
 }
 
-fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+fn steps() -> impl Strategy<Value = Vec<(usize, OutboxStep)>> {
     let act = prop_oneof![
-        4 => (0..4usize).prop_map(Step::Show),
-        1 => Just(Step::GiveUp),
-        2 => Just(Step::Read),
+        4 => (0..4usize).prop_map(OutboxStep::Show),
+        1 => Just(OutboxStep::GiveUp),
+        2 => Just(OutboxStep::Read),
     ];
     prop::collection::vec((0..3usize, act), 0..60)
 }
@@ -160,16 +160,16 @@ proptest! {
         ];
         for (who, act) in acts {
             match act {
-                Step::Show(which) => {
+                OutboxStep::Show(which) => {
                     if is_open(&mut outboxes[who]) {
                         outboxes[who].push(OutboxItem::Live(&events[which]));
                     }
                 }
-                Step::GiveUp => {
+                OutboxStep::GiveUp => {
                     let _ = is_open(&mut outboxes[who]);
                     outboxes[who].release_slot();
                 }
-                Step::Read => {
+                OutboxStep::Read => {
                     let _ = lines.try_recv();
                 }
             }

@@ -58,7 +58,7 @@ async fn any_error_code_fails_the_request() {
 }
 
 #[tokio::test]
-async fn details_of_client_error_are_kept() {
+async fn client_error_details_join_message() {
     let mut client = FakeClient::new();
     let long = "x".repeat(5000);
     let bodies = [

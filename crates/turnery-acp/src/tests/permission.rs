@@ -1,4 +1,4 @@
-//! Tests permission requests, and which responses allow (PERM-1 to PERM-5).
+//! Tests permission requests and the interpretation of their responses (PERM-1 to PERM-5).
 
 use super::support::FakeClient;
 use crate::v1::permission::PermissionClientV1;
@@ -10,7 +10,7 @@ use turnery_agent::{
 };
 use turnery_engine::{Artifact, CallDetail, CallId, CallKind, Content, Location, SessionId};
 
-fn ask() -> PermissionRequest {
+fn sample_request() -> PermissionRequest {
     let option = |id: &str, kind| PermissionChoice {
         id: id.to_owned(),
         name: id.to_uppercase(),
@@ -55,7 +55,7 @@ async fn answer_for(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Permissi
         forms: false,
         key_page_opener: None,
     };
-    let asking = tokio::spawn(async move { person.request_permission(ask()).await });
+    let asking = tokio::spawn(async move { person.request_permission(sample_request()).await });
     let asked = client.expect_method("session/request_permission").await;
     reply(&client, &asked);
     (asked, asking.await.unwrap())
@@ -69,7 +69,7 @@ async fn hidden_characters_in_request_are_visible() {
         forms: false,
         key_page_opener: None,
     };
-    let mut question = ask();
+    let mut question = sample_request();
     question.detail.title = "rm \u{202e}x".to_owned();
     question.options[1].name = "Always allow shell(rm \u{200b}x)".to_owned();
     let _asking = tokio::spawn(async move { person.request_permission(question).await });

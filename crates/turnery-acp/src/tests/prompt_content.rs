@@ -21,7 +21,7 @@ fn parse_text(block: Value) -> String {
 
 // proves: ACP-7, ACP-8, ACP-9, C-30, LASH-40, PROMPT-1
 #[test]
-fn every_advertised_block_reaches_the_model() {
+fn blocks_become_model_content() {
     assert_eq!(parse_text(json!({"type": "text", "text": "hi"})), "hi");
     assert_eq!(
         parse_text(json!({"type": "resource_link", "uri": "https://x.org/a", "name": "a"})),
@@ -65,7 +65,7 @@ fn every_advertised_block_reaches_the_model() {
 
 // proves: ACP-10, PROMPT-10
 #[test]
-fn invalid_audio_and_empty_prompts_are_rejected() {
+fn only_valid_audio_and_nonempty_prompts_are_accepted() {
     let audio =
         |kind: &str, data: &str| parse(json!([{"type": "audio", "data": data, "mimeType": kind}]));
     let taken = |kind: &str| {
@@ -86,7 +86,7 @@ fn invalid_audio_and_empty_prompts_are_rejected() {
     assert_eq!(parse(json!([])), Err(-32602));
 }
 
-/// One such image would make a provider reject all later prompts of the session too.
+/// An invalid image in the history would make a provider reject all later prompts of the session.
 // proves: PROMPT-10
 #[test]
 fn invalid_images_are_rejected() {

@@ -1,4 +1,4 @@
-//! Tests the outcome table, row by row.
+//! Tests how outcomes of a prompt become stop reasons, error responses and `_meta`.
 
 use crate::{
     server::rpc_error::RpcError, v1::prompt_response::to_prompt_response,
@@ -43,7 +43,7 @@ fn finished(finish: TurnFinish) -> Outcome {
     Outcome::Finished(finish, None)
 }
 
-fn finished_at(kind: LimitKind) -> Outcome {
+fn finished_at_limit(kind: LimitKind) -> Outcome {
     Outcome::Finished(assistant_message(), Some(limit(kind)))
 }
 
@@ -91,7 +91,9 @@ fn message() -> String {
     "it broke.".to_owned()
 }
 
-type Row = (
+/// OutcomeRow of the outcome table: its number, the outcome, true if that has details, the expected stop reason or
+/// error, the exact outcome in `_meta`, and its class.
+type OutcomeRow = (
     &'static str,
     Outcome,
     bool,
@@ -100,18 +102,17 @@ type Row = (
     Option<&'static str>,
 );
 
-/// Rows: number, outcome, true if it has details; then response, exact outcome and class.
 #[rustfmt::skip]
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<OutcomeRow> {
     use ModelErrorKind as F;
     use TurnFinish::{FinalValue, ToolValue};
     use TurnStop as S;
     let value = || json!(1);
     vec![
         ("1", finished(assistant_message()), false, "end_turn", "finished.assistant_message", None),
-        ("1, 9a", finished_at(LimitKind::Turns), true, "max_turn_requests", "finished.assistant_message", None),
-        ("1, 9a", finished_at(LimitKind::Cost), true, "max_turn_requests", "finished.assistant_message", None),
-        ("1, 9b", finished_at(LimitKind::Tokens), true, "max_tokens", "finished.assistant_message", None),
+        ("1, 9a", finished_at_limit(LimitKind::Turns), true, "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9a", finished_at_limit(LimitKind::Cost), true, "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9b", finished_at_limit(LimitKind::Tokens), true, "max_tokens", "finished.assistant_message", None),
         ("2", finished(FinalValue { value: value() }), false, "end_turn", "finished.final_value", None),
         ("3", finished(ToolValue { tool_name: tool_name(), value: value() }), false, "end_turn", "finished.tool_value", None),
         ("4", frame_switch(), false, "-32603 runtime_error false", "frame_switch", None),
@@ -214,11 +215,11 @@ fn hidden_characters_in_error_are_visible() {
     assert_eq!(json!(v2::Error::from(fault())), expected);
 }
 
-/// Whatever detail is stored with it, `cancelled` means cancelled, a limit is no refusal, and an end with a value or text is
-/// no error.
+/// A stored outcome keeps to the responses of its kind, whatever detail is stored with it: a cancel is
+/// `cancelled`, a limit is no refusal, and an end with a value or text is no error.
 // proves: ACP-46, ACP-53, PROMPT-5, RPC-22, CANCEL-4, CANCEL-11, G-3
 #[test]
-fn detail_does_not_change_the_kind_of_end() {
+fn any_detail_yields_an_allowed_stop_reason() {
     let details = [
         Value::Null,
         json!({"limit": {"kind": "turns", "text": "limit"}}),
@@ -272,10 +273,10 @@ fn detail_does_not_change_the_kind_of_end() {
     }
 }
 
-/// Row 16.
+/// A prompt that was not run or not stored is answered with an error that says why and whether to retry.
 // proves: LASH-33, LASH-34
 #[test]
-fn unstored_prompt_is_an_error() {
+fn prompt_error_has_kind_and_retryable() {
     let rows = [
         (
             PromptError::Busy {

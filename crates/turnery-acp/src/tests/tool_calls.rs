@@ -96,7 +96,8 @@ fn call_goes_from_pending_to_completed() {
     assert_eq!(updates, expected);
 }
 
-/// TOOL-3, TOOL-11, CANCEL-10: only running calls are in_progress, and failed is the only other end.
+/// A call that is denied, skipped or cancelled before it runs goes from `pending` straight to `failed`
+/// (TOOL-3, TOOL-11, CANCEL-10).
 // proves: R2, C-24, UP-36, TOOL-3, TOOL-4, TOOL-11, CANCEL-10
 #[test]
 fn call_that_did_not_run_fails_from_pending() {
@@ -135,7 +136,8 @@ fn call_that_did_not_run_fails_from_pending() {
     }
 }
 
-/// TOOL-5, TOOL-8: only changed fields, whole lists, the diff first.
+/// An update of a call holds only changed fields, each list as a whole, and the diff before other content
+/// (TOOL-5, TOOL-8).
 // proves: ACP-35, TOOL-5, TOOL-8, G-22
 #[test]
 fn call_update_holds_only_changed_fields() {
@@ -197,7 +199,7 @@ fn output_is_fenced_and_terminal_is_kept() {
     assert_eq!(updates[2]["content"], terminal);
 }
 
-/// Theme 8: the updates stay proportional to the output, and each update is bounded.
+/// The updates stay proportional to the output, and each one is bounded (THEME-8).
 // proves: THEME-8, G-14
 #[test]
 fn output_is_not_resent_whole() {
@@ -234,7 +236,7 @@ fn pause_flushes_small_output() {
     );
 }
 
-/// TR-9: no needlessly huge lines.
+/// Arguments that would make a huge line are left out (TR-9).
 // proves: TR-9, G-14
 #[test]
 fn huge_arguments_are_omitted() {
@@ -245,7 +247,7 @@ fn huge_arguments_are_omitted() {
     assert_eq!(updates[0]["toolCallId"], "c1");
 }
 
-/// LOAD-7.
+/// A replay sends each call once, in its final state; a call that never ended has failed (LOAD-7).
 // proves: LOAD-7
 #[test]
 fn replayed_call_is_sent_once_in_final_state() {

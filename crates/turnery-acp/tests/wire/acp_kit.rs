@@ -1,13 +1,14 @@
-//! The official ACP test kit, with the kit's own requests. `docs/acp-kit.toml` maps its ids to requirements; these
-//! tests cover what neither a case nor another test does.
+//! Repeats checks of the official ACP test kit with the kit's own requests. `docs/acp-kit.toml` maps the
+//! kit's ids to requirements; these tests cover what neither a conformance case nor another test covers.
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 
 /// An image of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The kit's handshake: no capabilities, no client name, the first login method of type agent, a session.
+/// Connects like the kit: initializes without capabilities or client name, logs in with the first method of
+/// type `agent`, and creates a session; returns its id.
 fn handshake(world: &TestEnv) -> (TestClient, String) {
     let mut client = world.connect();
     let hello = client.initialize(json!({}));
@@ -37,8 +38,8 @@ fn load_params(world: &TestEnv, id: &str) -> Value {
     json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []})
 }
 
-/// ACP-PROMPT-003, ACP-PROMPTCAP-001, ACP-PROMPTCAP-003, ACP-META-001: each advertised block type beside a
-/// text; also with the offline model that answers where nothing is configured.
+/// Each advertised block type is accepted beside a text, also by the offline model (ACP-PROMPT-003,
+/// ACP-PROMPTCAP-001, ACP-PROMPTCAP-003, ACP-META-001).
 // proves: PROMPT-1, PROMPT-2, INIT-11
 #[test]
 fn every_advertised_block_is_accepted() {
@@ -69,7 +70,8 @@ fn every_advertised_block_is_accepted() {
     }
 }
 
-/// ACP-DELETE-001, ACP-DELETE-002, ACP-CLOSE-001, ACP-CLOSE-002: idle or running, open, stored or unknown.
+/// Closing and deleting succeed for running, idle, stored and unknown sessions, and cancel a running prompt
+/// (ACP-DELETE-001, ACP-DELETE-002, ACP-CLOSE-001, ACP-CLOSE-002).
 // proves: CLOSE-1, CLOSE-2, DEL-2, DEL-3, G-20, G-21, THEME-5
 #[test]
 fn close_and_delete_work_in_every_state() {
@@ -97,13 +99,13 @@ fn close_and_delete_work_in_every_state() {
         let load = client.request("session/load", load_params(&world, busy));
         match method {
             "session/close" => assert!(result_of(&load).is_object()),
-            _ => assert_eq!(error_of(&load), -32002),
+            _ => assert_eq!(error_code_of(&load), -32002),
         }
     }
 }
 
-/// ACP-MODES-001, ACP-MODES-002, ACP-CONFIG-001 to ACP-CONFIG-003: every offered value can be set, the
-/// response has all options, and an update names the new value.
+/// Every offered mode and option value can be set, the response has all options, and a mode update, if sent,
+/// names the new mode (ACP-MODES-001, ACP-MODES-002, ACP-CONFIG-001 to ACP-CONFIG-003).
 // proves: CFG-1, CFG-2, CFG-3, CFG-6, MODE-2, MODE-3, THEME-13
 #[test]
 fn every_offered_option_can_be_set() {

@@ -1,7 +1,7 @@
 //! Audio in a prompt: advertised if a configured model supports it (PROMPT-2, INIT-11).
 
 use crate::{
-    harness::{TestClient, TestEnv, error_of, prompt_params, result_of},
+    harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of},
     refused_prompt::EchoModel,
 };
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn audio_prompt(id: &Value) -> Value {
 }
 
 fn details(answer: &Value) -> &str {
-    assert_eq!(error_of(answer), -32602);
+    assert_eq!(error_code_of(answer), -32602);
     answer["error"]["data"]["details"]
         .as_str()
         .expect("details")
@@ -79,7 +79,7 @@ fn audio_is_rejected_for_model_without_audio() {
     let details = details(&refused);
     assert!(details.contains("test/parrot takes no audio"), "{details}");
     let steered = client.request("_turnery/session/steer", audio_prompt(&id));
-    assert_eq!(error_of(&steered), -32602);
+    assert_eq!(error_code_of(&steered), -32602);
     assert_eq!(client.take_updates(), [] as [Value; 0]);
     let set = json!({"sessionId": id, "configId": "model", "value": scripted});
     result_of(&client.request("session/set_config_option", set));
@@ -88,7 +88,7 @@ fn audio_is_rejected_for_model_without_audio() {
     let set = json!({"sessionId": id, "configId": "model", "value": "offline"});
     result_of(&client.request("session/set_config_option", set));
     assert_eq!(
-        error_of(&client.request("session/prompt", audio_prompt(&id))),
+        error_code_of(&client.request("session/prompt", audio_prompt(&id))),
         -32602
     );
 }
@@ -125,7 +125,7 @@ fn v2_accepts_and_replays_audio() {
     let refused = client.request("session/prompt", audio_prompt(&json!(id)));
     assert!(details(&refused).contains("takes no audio"), "{refused}");
     assert_eq!(
-        error_of(&client.request("session/prompt", prompt_params("nobody", "hi"))),
+        error_code_of(&client.request("session/prompt", prompt_params("nobody", "hi"))),
         -32002
     );
 }

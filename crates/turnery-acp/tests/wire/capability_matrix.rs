@@ -24,16 +24,17 @@ const CAPABILITIES: [(&str, &str); 13] = [
     ("url", "/elicitation/url"),
     ("booleans", "/session/configOptions/boolean"),
     ("login", "/auth/terminal"),
-    ("dialect", "/_meta/terminal-auth"),
+    ("terminal-auth", "/_meta/terminal-auth"),
     ("plan", "/plan"),
     ("subagents", "/subagents"),
 ];
 
 /// Number of interacting capabilities, run in every combination.
-const CROSSED: usize = 7;
+const INTERACTING_CAPABILITIES: usize = 7;
 
-/// Each other capability is on if an odd number of these three of the first ones is. No two have the same
-/// three, which is enough for any three capabilities to occur in all eight ways.
+/// For each capability after the first seven, the indexes of three of these: it is declared if an odd number
+/// of the three is. No two have the same three, which is enough for any three capabilities to occur in all
+/// eight ways.
 const PARITIES: [[usize; 3]; 6] = [
     [0, 1, 2],
     [0, 3, 4],
@@ -44,9 +45,16 @@ const PARITIES: [[usize; 3]; 6] = [
 ];
 
 /// Capabilities declared with `true`; all others with an object.
-const BOOLEANS: [&str; 6] = ["read", "write", "terminal", "login", "dialect", "usage"];
+const BOOLEANS: [&str; 6] = [
+    "read",
+    "write",
+    "terminal",
+    "login",
+    "terminal-auth",
+    "usage",
+];
 
-/// Capabilities the scenario uses if it may.
+/// Capabilities that the agent uses in the scenario if they are declared.
 const SCENARIO_USES: [&str; 9] = [
     "read",
     "write",
@@ -55,7 +63,7 @@ const SCENARIO_USES: [&str; 9] = [
     "compaction",
     "form",
     "login",
-    "dialect",
+    "terminal-auth",
     "usage",
 ];
 
@@ -70,9 +78,11 @@ fn combinations() -> Vec<CapabilitySet> {
         let odd =
             |three: &[usize; 3]| three.iter().filter(|at| bits & (1 << **at) != 0).count() % 2;
         let others = PARITIES.iter().map(odd).enumerate();
-        others.fold(bits, |bits, (n, is)| bits | is << (CROSSED + n))
+        others.fold(bits, |bits, (n, is)| {
+            bits | is << (INTERACTING_CAPABILITIES + n)
+        })
     };
-    (0..1 << CROSSED)
+    (0..1 << INTERACTING_CAPABILITIES)
         .map(with_the_others)
         .map(capability_set)
         .collect()
@@ -144,7 +154,7 @@ fn used_capabilities(message: &Value) -> CapabilitySet {
             used.insert("login");
         }
         if !method["_meta"]["terminal-auth"].is_null() {
-            used.insert("dialect");
+            used.insert("terminal-auth");
         }
     }
     used
@@ -156,7 +166,7 @@ fn violations(can: &CapabilitySet, transcript: &[Value]) -> CapabilitySet {
     used.difference(can).copied().collect()
 }
 
-fn world() -> TestEnv {
+fn scenario_env() -> TestEnv {
     let call = |name: &str, args: Value| json!({"tool_call": {"name": name, "args": args}});
     let yes = json!({"question": "Really?", "answer": "boolean"});
     TestEnv::new(json!([
@@ -230,7 +240,8 @@ fn run_scenario(world: &TestEnv, can: &CapabilitySet) -> Vec<Value> {
     transcript
 }
 
-/// Checks the claims of the comments above.
+/// The chosen combinations include all 128 of the first seven capabilities, and any three capabilities in all
+/// eight ways.
 #[test]
 fn combinations_cover_first_seven_and_all_triples() {
     let played = combinations();
@@ -259,7 +270,7 @@ fn agent_uses_exactly_declared_capabilities() {
         for worker in 0..workers {
             let mine = all.iter().skip(worker).step_by(workers);
             scope.spawn(move || {
-                let world = world();
+                let world = scenario_env();
                 for can in mine {
                     let transcript = run_scenario(&world, can);
                     assert_eq!(
@@ -284,7 +295,7 @@ fn agent_uses_exactly_declared_capabilities() {
 /// An agent that uses any one capability too many is detected.
 #[test]
 fn undeclared_use_is_detected() {
-    let world = world();
+    let world = scenario_env();
     let everything = capability_set(usize::MAX);
     let mut transcript = run_scenario(&world, &everything);
     assert_eq!(violations(&everything, &transcript), CapabilitySet::new());

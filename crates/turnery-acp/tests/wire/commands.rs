@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnery_acp::ServeOptions;
 
-/// Names and hints, written by hand.
-const OFFERED: [(&str, Option<&str>); 10] = [
+/// Names and input hints of the built-in commands, in the order offered; written by hand, not taken from the
+/// agent.
+const BUILTIN_COMMANDS: [(&str, Option<&str>); 10] = [
     ("help", None),
     ("model", Some("[NAME]")),
     ("mode", Some("[NAME]")),
@@ -41,10 +42,10 @@ fn check_offer(offer: &Value, id: &str) {
             (name, command["input"]["hint"].as_str())
         })
         .collect();
-    assert_eq!(all, OFFERED);
+    assert_eq!(all, BUILTIN_COMMANDS);
 }
 
-/// CMD-1, CMD-3: after each way to open a session.
+/// All commands are offered after each way to open a session (CMD-1, CMD-3).
 // proves: CMD-1
 #[test]
 fn commands_are_offered_with_every_session() {
@@ -65,7 +66,7 @@ fn commands_are_offered_with_every_session() {
     check_offer(&offers[3], forked);
 }
 
-/// SESS-7, G-5: never before the response that names the session.
+/// The commands are offered directly after the response that names the session (SESS-7, G-5).
 // proves: SESS-7, G-5
 #[test]
 fn commands_are_offered_after_response() {
@@ -120,14 +121,14 @@ fn load_and_resume_responses_come_last() {
     }
 }
 
-/// CMD-2: answered like a prompt without calling a model: its first answer is still unused.
+/// `/help` is answered without a model call: the model's first answer is left for the next prompt (CMD-2).
 #[test]
 fn help_needs_no_model() {
     let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let (mut client, id) = world.session();
     for text in ["/help", "/help  ", "/help me\nplease"] {
         let said = run_command(&mut client, &id, text);
-        for (name, _) in OFFERED {
+        for (name, _) in BUILTIN_COMMANDS {
             assert!(said.contains(&format!("`/{name}")), "{said}");
         }
     }
@@ -154,7 +155,7 @@ fn command_answers_have_distinct_message_ids() {
     assert_eq!(ids.len(), 4);
 }
 
-/// The text may be a path or any other word.
+/// A prompt that begins with a slash may be a path or any other text.
 #[test]
 fn unknown_command_goes_to_the_model() {
     for text in [
@@ -173,7 +174,8 @@ fn unknown_command_goes_to_the_model() {
     }
 }
 
-/// MODE-3, MODE-4.
+/// Without an argument `/mode` lists the modes; with one it changes the mode and sends both updates (MODE-3,
+/// MODE-4).
 // proves: MODE-3, MODE-4, G-1
 #[test]
 fn mode_command_shows_and_changes_mode() {

@@ -1,7 +1,8 @@
-//! Custom commands of the user and of projects: prompt text, offered like any command (CMD-1, CMD-2).
+//! Custom commands of users and projects: offered like built-in commands and expanded to prompt text (CMD-1,
+//! CMD-2).
 
 use crate::{
-    harness::{TestClient, TestEnv, error_of, result_of},
+    harness::{TestClient, TestEnv, error_code_of, result_of},
     refused_prompt::EchoModel,
 };
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use turnery_acp::ServeOptions;
 use turnery_agent::{CustomCommand, Settings};
 
 /// Opens a session in a project with these commands.
-fn session(world: &TestEnv, files: &[(&str, &str)], v2: bool) -> (TestClient, Value) {
+fn open_session(world: &TestEnv, files: &[(&str, &str)], v2: bool) -> (TestClient, Value) {
     let scenario = world.root().join("scenario.json");
     let model = format!("scripted:{}", scenario.display());
     let mut settings = Settings::new(model.parse().expect("a model"), "You are a test.");
@@ -47,7 +48,7 @@ fn project_command_is_offered_and_expanded() {
         {"when": {"last_user_contains": "Never said."}, "steps": [{"text": "wrong"}]},
     ]));
     let files = [("review", REVIEW_COMMAND), ("help", "Never said.")];
-    let (mut client, made) = session(&world, &files, false);
+    let (mut client, made) = open_session(&world, &files, false);
     let id = made["sessionId"].as_str().expect("an id").to_owned();
     result_of(&client.request("session/list", json!({})));
     let offers = client.take_command_offers();
@@ -85,7 +86,7 @@ fn v2_offers_project_commands() {
     let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "Look over a.rs"}, "steps": [{"text": "looked"}]},
     ]));
-    let (mut client, made) = session(&world, &[("review", REVIEW_COMMAND)], true);
+    let (mut client, made) = open_session(&world, &[("review", REVIEW_COMMAND)], true);
     let offered = made["availableCommands"].as_array().expect("a list");
     assert_eq!(offered.last().expect("one")["name"], "review");
     let id = made["sessionId"].as_str().expect("an id");
@@ -102,7 +103,7 @@ fn project_command_grants_no_permissions() {
         {"steps": [{"text": "done"}]},
     ]));
     let file = "---\nallowed-tools: change\nmode: auto\n---\nChange it.";
-    let (mut client, made) = session(&world, &[("change", file)], false);
+    let (mut client, made) = open_session(&world, &[("change", file)], false);
     let id = made["sessionId"].as_str().expect("an id").to_owned();
     let asked = client.send_prompt(&id, "/change");
     let question = client.wait_for_request("session/request_permission");
@@ -113,8 +114,8 @@ fn project_command_grants_no_permissions() {
     assert_eq!(world.run_log.all(), [] as [String; 0]);
 }
 
-/// An image for a model without image support is rejected before any call; a text still works, and so does the
-/// image once another model is selected.
+/// An image for a model without image support is rejected before any call; the same prompt works once another
+/// model is selected.
 // proves: PROMPT-2
 #[test]
 fn image_is_rejected_for_model_without_images() {
@@ -127,7 +128,7 @@ fn image_is_rejected_for_model_without_images() {
     let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
     let picture = json!({"sessionId": id, "prompt": [image, {"type": "text", "text": "look"}]});
     let refused = client.request("session/prompt", picture.clone());
-    assert_eq!(error_of(&refused), -32602);
+    assert_eq!(error_code_of(&refused), -32602);
     let details = refused["error"]["data"]["details"]
         .as_str()
         .expect("details");

@@ -3,7 +3,7 @@
 use crate::harness::{TestEnv, result_of};
 use serde_json::{Value, json};
 
-/// Environment whose model asks this question and then ends.
+/// Creates an environment whose model asks this question and then ends.
 fn env_asking(args: Value) -> TestEnv {
     TestEnv::new(json!([
         {"steps": [{"tool_call": {"name": "ask_user", "args": args}}]},
@@ -11,11 +11,11 @@ fn env_asking(args: Value) -> TestEnv {
     ]))
 }
 
-fn forms() -> Value {
+fn form_capabilities() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-/// Returns the final content of the call and what the model received.
+/// Returns the status and the text of the last update of the call.
 fn tool_outcome(updates: &[Value]) -> (String, String) {
     let mut calls = updates.iter().rev().filter(|it| it["content"].is_array());
     let last = calls.next().expect("a call with content");
@@ -26,7 +26,8 @@ fn tool_outcome(updates: &[Value]) -> (String, String) {
     )
 }
 
-/// One field, one scope, an explicit mode; and the answer as text for the model.
+/// A question is sent in form mode with one field, in the scope of the session and its call; the model gets
+/// the answer as text.
 // proves: ELIC-2, ELIC-4, THEME-15
 #[test]
 fn every_answer_type_round_trips() {
@@ -64,7 +65,7 @@ fn every_answer_type_round_trips() {
     ];
     for (args, field, given, expected) in table {
         let world = env_asking(args.clone());
-        let (mut client, id) = world.session_with(forms());
+        let (mut client, id) = world.session_with(form_capabilities());
         let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let shown = client.take_updates();
@@ -82,7 +83,7 @@ fn every_answer_type_round_trips() {
         assert_eq!(question["params"], expected_params);
         let answer = json!({"action": "accept", "content": {"answer": given}});
         client.respond(&question, answer);
-        assert_eq!(client.stop_reason(&asked), "end_turn");
+        assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
         let told = tool_outcome(&client.take_updates());
         assert_eq!(told, ("completed".to_owned(), expected.to_owned()));
     }
@@ -137,11 +138,11 @@ fn every_client_reply_is_distinguished() {
     ];
     for (reply, (status, text)) in table {
         let world = env_asking(json!({"question": "Which?", "choices": ["red", "blue"]}));
-        let (mut client, id) = world.session_with(forms());
+        let (mut client, id) = world.session_with(form_capabilities());
         let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         client.respond(&question, reply.clone());
-        assert_eq!(client.stop_reason(&asked), "end_turn");
+        assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
         let told = tool_outcome(&client.take_updates());
         assert_eq!(told, (status.to_owned(), text), "{reply}");
     }
@@ -157,12 +158,12 @@ fn client_error_is_no_answer_and_prompt_goes_on() {
         (-32800, "completed"),
     ] {
         let world = env_asking(json!({"question": "What name?"}));
-        let (mut client, id) = world.session_with(forms());
+        let (mut client, id) = world.session_with(form_capabilities());
         let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let error = json!({"code": code, "message": "no"});
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}));
-        assert_eq!(client.stop_reason(&asked), "end_turn");
+        assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
         assert_eq!(tool_outcome(&client.take_updates()).0, status, "{code}");
     }
 }
@@ -220,11 +221,11 @@ fn question_for_secret_fails_without_a_form() {
 #[test]
 fn cancel_withdraws_the_question() {
     let world = env_asking(json!({"question": "What name?"}));
-    let (mut client, id) = world.session_with(forms());
+    let (mut client, id) = world.session_with(form_capabilities());
     let asked = client.send_prompt(&id, "hi");
     let question = client.wait_for_request("elicitation/create");
     client.cancel(&id);
-    assert_eq!(client.stop_reason(&asked), "cancelled");
+    assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
     let seen = client.take_buffered();
     let mut taken = seen.iter().filter(|it| it["method"] == "$/cancel_request");
     let back = taken.next().expect("taken back");

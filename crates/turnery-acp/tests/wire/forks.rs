@@ -1,6 +1,6 @@
 //! `session/fork`: a copy that diverges from its source.
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 
 fn load_params(world: &TestEnv, id: &str) -> Value {
@@ -14,14 +14,14 @@ fn fork(client: &mut TestClient, world: &TestEnv, id: &str) -> String {
     forked.to_owned()
 }
 
-/// Returns the updates of a load, without session ids and times.
+/// Loads a session; returns its replayed updates.
 fn load_updates(client: &mut TestClient, world: &TestEnv, id: &str) -> Vec<Value> {
     client.take_buffered();
     result_of(&client.request("session/load", load_params(world, id)));
     client.take_updates()
 }
 
-/// A former draft had `models` in these responses; the model is a session option now.
+/// A former draft had `models` in the responses that open a session; the model is a session option now.
 // proves: EXT-7
 #[test]
 fn open_responses_have_no_models_member() {
@@ -116,10 +116,11 @@ fn fork_during_prompt_has_stored_history() {
         .collect();
     assert_eq!(said, ["hi", "hello"]);
     client.cancel(&id);
-    assert_eq!(client.stop_reason(&running), "cancelled");
+    assert_eq!(client.wait_for_stop_reason(&running), "cancelled");
 }
 
-/// SESS-2, SESS-8, G-24: rejected, without leaving a partial copy.
+/// A fork with a wrong folder or an unknown session is rejected and creates no session (SESS-2, SESS-8,
+/// G-24).
 // proves: SESS-2
 #[test]
 fn invalid_fork_creates_no_session() {
@@ -128,14 +129,14 @@ fn invalid_fork_creates_no_session() {
     client.prompt(&id, "hi");
     let elsewhere = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
     let refused = client.request("session/fork", elsewhere);
-    assert_eq!(error_of(&refused), -32602);
+    assert_eq!(error_code_of(&refused), -32602);
     assert_eq!(refused["error"]["data"]["sessionId"], json!(id));
     for (params, code) in [
         (json!({"sessionId": id}), -32602),
         (json!({"sessionId": id, "cwd": "."}), -32602),
         (load_params(&world, "bogus"), -32002),
     ] {
-        assert_eq!(error_of(&client.request("session/fork", params)), code);
+        assert_eq!(error_code_of(&client.request("session/fork", params)), code);
     }
     let list = client.request("session/list", json!({}));
     assert_eq!(

@@ -83,7 +83,7 @@ fn mutated_inputs_are_answered() {
     let begun = Instant::now();
     let mut pool: Vec<Vec<u8>> = corpus().into_iter().map(|(_, input)| input).collect();
     let mut known = HashSet::new();
-    let mut dice = FuzzRng::new(seconds.map_or(7, |_| u64::from(std::process::id())));
+    let mut rng = FuzzRng::new(seconds.map_or(7, |_| u64::from(std::process::id())));
     let mut count = 0u64;
     let mut current = Vec::new();
     run(|last| {
@@ -100,8 +100,8 @@ fn mutated_inputs_are_answered() {
             eprintln!("{count} inputs, {} sorts of lines", known.len());
         }
         goes_on.then(|| {
-            current = mutate(&pool, &mut dice);
-            (dice.next(), current.clone())
+            current = mutate(&pool, &mut rng);
+            (rng.next(), current.clone())
         })
     });
     eprintln!("{count} inputs, {} sorts of lines", known.len());

@@ -1,6 +1,6 @@
-//! Test harness: a real connection over pipes with a scripted client. A judge observes all bytes in both
-//! directions: the oracle of `acp-conformance` checks every line against the official schema and the rules of the
-//! protocol, and turnery's promises are checked beyond them.
+//! Test harness: a real connection over pipes with a client that each test drives. A judge checks all bytes
+//! in both directions: with the oracle of `acp-conformance` against the official schema and the rules of the
+//! protocol, and against turnery's own guarantees.
 
 mod client;
 mod client_line;
@@ -11,7 +11,7 @@ mod promises;
 mod readable;
 mod tools;
 
-pub(crate) use client::{TestClient, WITH_V2, error_of, result_of};
+pub(crate) use client::{TestClient, V2_VARIABLE, error_code_of, result_of};
 pub(crate) use env::{TestEnv, prompt_params, tool_step};
 pub(crate) use fold_v2::FoldedSession;
 pub(crate) use judge::Judge;

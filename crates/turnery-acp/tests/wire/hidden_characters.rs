@@ -1,4 +1,4 @@
-//! Hidden characters in what a model asks are visible to the user.
+//! Invisible and control characters in a question of the model are shown to the user as code points.
 
 use crate::harness::{TestEnv, prompt_params};
 use serde_json::json;

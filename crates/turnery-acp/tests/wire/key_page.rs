@@ -1,7 +1,8 @@
-//! The page for a missing key (ELIC-1 to ELIC-8): when the user is sent there, and each way it ends.
+//! Web page on which the user enters a missing API key: when it is offered, and how it ends (ELIC-1 to
+//! ELIC-8).
 
 use crate::{
-    harness::{TestClient, TestEnv, error_of, prompt_params, result_of},
+    harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of},
     login::{FakeKeys, assert_login_is_wanted, connect, login},
 };
 use serde_json::{Value, json};
@@ -9,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use turnery_acp::{KeyPage, Login};
 
-/// Opened pages. Sending means that the page was used; a receiver that was dropped means that it was closed.
+/// Pages opened by the agent and not yet finished by the test. Sending `true` or `false` finishes a page with
+/// or without a stored key; a closed channel means that the agent has closed the page.
 #[derive(Clone, Default)]
 struct FakeKeyPages(Arc<Mutex<Vec<oneshot::Sender<bool>>>>);
 
@@ -31,18 +33,18 @@ impl FakeKeyPages {
         }
     }
 
-    fn opened(&self) -> usize {
+    fn unfinished_count(&self) -> usize {
         self.0.lock().expect("no panic").len()
     }
 
     /// Finishes the last page, with a key or without.
-    fn finish_last(&self, is_kept: bool) {
+    fn finish_last(&self, is_key_stored: bool) {
         let last = self.0.lock().expect("no panic").pop();
-        let used = last.expect("a page").send(is_kept);
+        let used = last.expect("a page").send(is_key_stored);
         used.expect("it is open");
     }
 
-    fn is_closed(&self) -> bool {
+    fn is_last_closed(&self) -> bool {
         let all = self.0.lock().expect("no panic");
         all.last().expect("a page").is_closed()
     }
@@ -53,27 +55,30 @@ fn url_capability() -> Value {
 }
 
 /// Connects a client with these capabilities and creates a session whose key is then removed.
-fn session_without_key(abilities: Value) -> (TestClient, String, FakeKeyPages, FakeKeys, TestEnv) {
+fn session_without_key(
+    capabilities: Value,
+) -> (TestClient, String, FakeKeyPages, FakeKeys, TestEnv) {
     let (world, keys, pages) = (
         TestEnv::without_answers(),
         FakeKeys::none(),
         FakeKeyPages::default(),
     );
     keys.set(Some("sk-1"));
-    let mut client = connect(keys.agent(), Some(pages.login()), abilities);
+    let mut client = connect(keys.agent(), Some(pages.login()), capabilities);
     let id = client.new_session(world.new_session_params());
     keys.set(None);
     (client, id.to_owned(), pages, keys, world)
 }
 
-fn completions(client: &mut TestClient) -> Vec<Value> {
+fn take_elicitation_completions(client: &mut TestClient) -> Vec<Value> {
     let seen = client.take_buffered().into_iter();
     seen.filter(|it| it["method"] == "elicitation/complete")
         .map(|it| it["params"].clone())
         .collect()
 }
 
-/// The oracle fails on an undeclared mode; no page is opened without telling the client.
+/// Without the capability for URL elicitation, no page is opened or offered in `authMethods`, and a prompt
+/// without a key fails with a login error; with it, the method `page` is offered.
 // proves: ELIC-1, INIT-7
 #[test]
 fn client_without_url_support_gets_no_page() {
@@ -89,10 +94,10 @@ fn client_without_url_support_gets_no_page() {
         let (mut client, id, pages, _keys, _world) = session_without_key(abilities.clone());
         assert_login_is_wanted(&client.request("session/prompt", prompt_params(&id, "hi")));
         let page = json!({"methodId": "page"});
-        assert_eq!(error_of(&client.request("authenticate", page)), -32602);
+        assert_eq!(error_code_of(&client.request("authenticate", page)), -32602);
         let told = client.initialize(abilities.clone());
         assert!(!told.to_string().contains("\"page\""), "{told}");
-        assert_eq!(pages.opened(), 0, "{abilities}");
+        assert_eq!(pages.unfinished_count(), 0, "{abilities}");
     }
     let (mut client, _id, _pages, _keys, _world) = session_without_key(url_capability());
     let told = client.initialize(url_capability());
@@ -100,7 +105,8 @@ fn client_without_url_support_gets_no_page() {
     assert_eq!(methods.expect("methods")[1]["id"], "page");
 }
 
-/// Only requests that need the key open a page.
+/// A prompt without a key opens a page and continues when the key is stored, even if the client has not
+/// responded; `session/new` and `authenticate` with `none` fail without a page. No message contains the key.
 // proves: ELIC-1, ELIC-2, ELIC-3, ELIC-6, ELIC-7
 #[test]
 fn prompt_opens_key_page_and_continues() {
@@ -108,7 +114,7 @@ fn prompt_opens_key_page_and_continues() {
     assert_login_is_wanted(&client.request("session/new", world.new_session_params()));
     result_of(&client.request("session/list", json!({})));
     assert_login_is_wanted(&client.request("authenticate", json!({"methodId": "none"})));
-    assert_eq!(pages.opened(), 0);
+    assert_eq!(pages.unfinished_count(), 0);
 
     let mut ids = Vec::new();
     for n in 0..2 {
@@ -134,7 +140,7 @@ fn prompt_opens_key_page_and_continues() {
         pages.finish_last(true);
         let answer = client.wait_for_response(&asked);
         // The server does not exist, but it was called.
-        assert_eq!(error_of(&answer), -32603, "{answer}");
+        assert_eq!(error_code_of(&answer), -32603, "{answer}");
         let seen = client.take_buffered();
         assert!(!format!("{seen:?}{answer}").contains("sk-secret"));
         let told = seen
@@ -147,7 +153,8 @@ fn prompt_opens_key_page_and_continues() {
     assert_ne!(ids[0], ids[1]);
 }
 
-/// Any response but accept, and a page left without a key: as if there were no pages.
+/// Any response other than `accept`, and a page finished without a key, end the prompt with a login error and
+/// without `elicitation/complete`.
 // proves: ELIC-4, ELIC-6
 #[test]
 fn declined_or_unused_page_requires_login() {
@@ -168,8 +175,8 @@ fn declined_or_unused_page_requires_login() {
         members.extend(reply.as_object().expect("an object").clone());
         client.send(&answer);
         assert_login_is_wanted(&client.wait_for_response(&asked));
-        assert!(pages.is_closed(), "{reply}");
-        assert_eq!(completions(&mut client), [Value::Null; 0]);
+        assert!(pages.is_last_closed(), "{reply}");
+        assert_eq!(take_elicitation_completions(&mut client), [Value::Null; 0]);
     }
     let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
     let asked = client.send_prompt(&id, "hi");
@@ -178,10 +185,11 @@ fn declined_or_unused_page_requires_login() {
     result_of(&client.request("session/list", json!({})));
     pages.finish_last(false);
     assert_login_is_wanted(&client.wait_for_response(&asked));
-    assert_eq!(completions(&mut client), [Value::Null; 0]);
+    assert_eq!(take_elicitation_completions(&mut client), [Value::Null; 0]);
 }
 
-/// Before the user has answered, and while they are at the page.
+/// A cancel closes the page both before and after the user accepts it; a request that is still open is
+/// cancelled.
 // proves: CANCEL-3, CANCEL-7, ELIC-8
 #[test]
 fn a_cancel_closes_the_page() {
@@ -193,8 +201,8 @@ fn a_cancel_closes_the_page() {
             client.respond(&question, json!({"action": "accept"}));
         }
         client.cancel(&id);
-        assert_eq!(client.stop_reason(&asked), "cancelled");
-        assert!(pages.is_closed());
+        assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
+        assert!(pages.is_last_closed());
         let seen = client.take_buffered();
         let back = seen.iter().filter(|it| it["method"] == "$/cancel_request");
         assert_eq!(back.count(), usize::from(!is_open), "{seen:?}");
@@ -211,13 +219,14 @@ fn page_closes_with_the_connection() {
     client.send_request("authenticate", json!({"methodId": "page"}));
     client.wait_for_request("elicitation/create");
     client.close_and_join();
-    assert_eq!(pages.opened(), 2);
+    assert_eq!(pages.unfinished_count(), 2);
     for page in pages.0.lock().expect("no panic").iter() {
         assert!(page.is_closed());
     }
 }
 
-/// The page belongs to the request, and closes when that is cancelled.
+/// `authenticate` with the method `page` opens a page for the request: the login fails if the user declines,
+/// the page closes if the request is cancelled, and a stored key makes it succeed.
 // proves: AUTH-4, ELIC-2, ELIC-6
 #[test]
 fn authenticate_opens_page_for_missing_key() {
@@ -234,8 +243,8 @@ fn authenticate_opens_page_for_missing_key() {
     let asked = client.send_request("authenticate", page.clone());
     client.wait_for_request("elicitation/create");
     client.send_notification("$/cancel_request", json!({"requestId": asked}));
-    assert_eq!(error_of(&client.wait_for_response(&asked)), -32800);
-    assert!(pages.is_closed());
+    assert_eq!(error_code_of(&client.wait_for_response(&asked)), -32800);
+    assert!(pages.is_last_closed());
 
     let asked = client.send_request("authenticate", page.clone());
     let question = client.wait_for_request("elicitation/create");
@@ -244,7 +253,7 @@ fn authenticate_opens_page_for_missing_key() {
     keys.set(Some("sk-secret"));
     pages.finish_last(true);
     assert_eq!(result_of(&client.wait_for_response(&asked)), &json!({}));
-    let told = completions(&mut client);
+    let told = take_elicitation_completions(&mut client);
     assert_eq!(
         told[0]["elicitationId"],
         question["params"]["elicitationId"]

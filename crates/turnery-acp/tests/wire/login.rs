@@ -1,6 +1,6 @@
 //! Login and logout (AUTH-1 to AUTH-11): offered methods, and what is refused without a key.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::{
@@ -92,7 +92,7 @@ impl SettingsResolver for FakeKeys {
 /// Asserts the error `-32000` (authentication required), whose details name the provider, its key variable
 /// and `turnery login`.
 pub(crate) fn assert_login_is_wanted(answer: &Value) {
-    assert_eq!(error_of(answer), -32000, "{answer}");
+    assert_eq!(error_code_of(answer), -32000, "{answer}");
     let message = answer["error"]["message"].as_str().expect("a message");
     assert!(
         message.starts_with("Authentication required: There is no key for acme: "),
@@ -124,7 +124,7 @@ fn offered_methods(login: Option<Login>, abilities: Value) -> Vec<Value> {
 // proves: AUTH-1, AUTH-2, AUTH-3, AUTH-10, AUTH-11, G-27, G-28, INIT-9
 #[test]
 fn terminal_login_is_offered_to_capable_clients() {
-    let dialect = json!({"terminal-auth": true});
+    let terminal_auth = json!({"terminal-auth": true});
     let table = [
         (json!({}), None, false),
         (json!({"terminal": true}), None, false),
@@ -134,9 +134,9 @@ fn terminal_login_is_offered_to_capable_clients() {
         (json!({"_meta": {"terminal-auth": "yes"}}), None, false),
         (json!({"_meta": 7}), None, false),
         (json!({"auth": {"terminal": true}}), Some("terminal"), false),
-        (json!({"_meta": dialect}), Some("agent"), true),
+        (json!({"_meta": terminal_auth}), Some("agent"), true),
         (
-            json!({"auth": {"terminal": true}, "_meta": dialect}),
+            json!({"auth": {"terminal": true}, "_meta": terminal_auth}),
             Some("terminal"),
             true,
         ),
@@ -168,7 +168,10 @@ fn terminal_login_is_offered_to_capable_clients() {
         let meta = &methods[1]["_meta"]["terminal-auth"];
         assert_eq!(*meta, if with_meta { expected } else { Value::Null });
     }
-    let nobody = offered_methods(None, json!({"auth": {"terminal": true}, "_meta": dialect}));
+    let nobody = offered_methods(
+        None,
+        json!({"auth": {"terminal": true}, "_meta": terminal_auth}),
+    );
     assert_eq!(nobody.len(), 1, "a host without a way in offers none");
 }
 
@@ -181,21 +184,21 @@ fn unknown_or_terminal_auth_method_is_rejected() {
         client.request("authenticate", json!({"methodId": id}))
     };
     let terminal = json!({"auth": {"terminal": true}});
-    let dialect = json!({"_meta": {"terminal-auth": true}});
+    let terminal_auth = json!({"_meta": {"terminal-auth": true}});
     for (abilities, id) in [
         (&terminal, "login"),
         (&json!({}), "login"),
         (&json!({}), "other"),
-        (&dialect, "Login"),
-        (&dialect, ""),
+        (&terminal_auth, "Login"),
+        (&terminal_auth, ""),
     ] {
         let answer = authenticate(abilities, id);
-        assert_eq!(error_of(&answer), -32602, "{abilities} {id}");
+        assert_eq!(error_code_of(&answer), -32602, "{abilities} {id}");
     }
     for (abilities, id) in [
         (&terminal, "none"),
         (&json!({}), "none"),
-        (&dialect, "login"),
+        (&terminal_auth, "login"),
     ] {
         let answer = authenticate(abilities, id);
         assert_eq!(result_of(&answer), &json!({}), "{abilities} {id}");
@@ -274,7 +277,7 @@ fn logout_forgets_keys_and_blocks_sessions() {
         "session/fork",
     ] {
         let answer = client.request(method, open.clone());
-        assert_eq!(error_of(&answer), -32000, "{method}");
+        assert_eq!(error_code_of(&answer), -32000, "{method}");
     }
     assert_eq!(client.prompt(&id, "hi"), "end_turn");
     result_of(&client.request("authenticate", json!({"methodId": "none"})));
@@ -290,7 +293,7 @@ fn failed_key_removal_is_reported() {
     };
     let mut client = connect(world.agent(), Some(login), json!({}));
     let answer = client.request("logout", Value::Null);
-    assert_eq!(error_of(&answer), -32603);
+    assert_eq!(error_code_of(&answer), -32603);
     let details = &answer["error"]["data"]["details"];
     assert_eq!(details, "keys.json: no space. Delete that file by hand.");
     result_of(&client.request("session/new", world.new_session_params()));

@@ -13,8 +13,8 @@ use turnery_acp::{ExitReason, ServeOptions, serve};
 
 /// Number of open sessions. The write queue has 256 places.
 const SESSIONS: usize = 5_000;
-/// Number of concurrent prompts. A connection accepts 4,096 requests.
-const AT_ONCE: usize = 1_000;
+/// Number of concurrent requests. A connection accepts 4,096.
+const CONCURRENT_REQUESTS: usize = 1_000;
 /// Time after which the agent counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -63,7 +63,7 @@ impl PlainClient {
         }
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> u64 {
+    fn send_request(&mut self, method: &str, params: &Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -72,7 +72,7 @@ impl PlainClient {
     }
 
     /// Waits for the responses to these requests.
-    fn answers(&mut self, ids: Vec<u64>) -> Vec<Value> {
+    fn wait_for_responses(&mut self, ids: Vec<u64>) -> Vec<Value> {
         let mut answers = HashMap::new();
         while answers.len() < ids.len() {
             let answer = match self.answers.recv_timeout(HANG_TIMEOUT) {
@@ -86,16 +86,16 @@ impl PlainClient {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.ask(method, params);
-        self.answers(vec![id]).remove(0)
+        let id = self.send_request(method, params);
+        self.wait_for_responses(vec![id]).remove(0)
     }
 
     /// Prompts each of these sessions, `AT_ONCE` at a time.
     fn prompt_all(&mut self, sessions: &[String]) {
-        for some in sessions.chunks(AT_ONCE) {
-            let ask = |id: &String| self.ask("session/prompt", &prompt_params(id, "hi"));
+        for some in sessions.chunks(CONCURRENT_REQUESTS) {
+            let ask = |id: &String| self.send_request("session/prompt", &prompt_params(id, "hi"));
             let asked = some.iter().map(ask).collect();
-            for answer in self.answers(asked) {
+            for answer in self.wait_for_responses(asked) {
                 assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
             }
         }
@@ -114,11 +114,11 @@ fn five_thousand_prompted_sessions_are_answered() {
     let mut client = PlainClient::connect(&world);
     client.call("initialize", &json!({"protocolVersion": 1}));
     let mut sessions = Vec::new();
-    for _ in 0..SESSIONS / AT_ONCE {
-        let asked = (0..AT_ONCE)
-            .map(|_| client.ask("session/new", &world.new_session_params()))
+    for _ in 0..SESSIONS / CONCURRENT_REQUESTS {
+        let asked = (0..CONCURRENT_REQUESTS)
+            .map(|_| client.send_request("session/new", &world.new_session_params()))
             .collect();
-        for made in client.answers(asked) {
+        for made in client.wait_for_responses(asked) {
             let id = made["result"]["sessionId"].as_str().expect("an id");
             sessions.push(id.to_owned());
         }
@@ -129,11 +129,11 @@ fn five_thousand_prompted_sessions_are_answered() {
     assert!(listed["result"]["sessions"].is_array(), "{listed}");
     // Prompts and cancels still work.
     let last = sessions.last().expect("a session");
-    let asked = client.ask("session/prompt", &prompt_params(last, "hi"));
+    let asked = client.send_request("session/prompt", &prompt_params(last, "hi"));
     let cancel =
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": last}});
     writeln!(client.input, "{cancel}").expect("the agent reads");
-    let answer = client.answers(vec![asked]).remove(0);
+    let answer = client.wait_for_responses(vec![asked]).remove(0);
     assert_eq!(answer["result"]["stopReason"], "cancelled");
 
     drop(client.input);

@@ -1,6 +1,7 @@
-//! MCP servers given by the client: exactly the servers of each request are connected.
+//! MCP servers given by the client: each request that opens a session connects its own, beside those of the
+//! user's configuration.
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +13,8 @@ use std::{
 use turnery_agent::Settings;
 use turnery_tools::{McpServer, mcp::McpTransport};
 
-/// Server with one tool, `say`, that returns what the server was given.
+/// Shell script of an MCP server with one tool, `say`, that returns `said by` and the first argument of the
+/// script.
 const SERVER_SCRIPT: &str = r#"
     while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id": *\([0-9][0-9]*\).*/\1/p')
@@ -25,12 +27,12 @@ const SERVER_SCRIPT: &str = r#"
         printf '{"jsonrpc":"2.0","id":%s,"result":{%s}}\n' "$id" "$result"
     done"#;
 
-fn stdio(name: &str, word: &str) -> Value {
+fn stdio_server(name: &str, word: &str) -> Value {
     json!({"name": name, "command": "/bin/sh", "args": ["-c", SERVER_SCRIPT, "server", word], "env": []})
 }
 
 /// Creates an environment in which each prompt `use NAME` calls that server's tool.
-fn world(names: &[&str]) -> TestEnv {
+fn env_calling_servers(names: &[&str]) -> TestEnv {
     let mut answers: Vec<Value> = vec![
         json!({"when": {"last_tool_result_contains": "said by"}, "steps": [{"text": "done"}]}),
         json!({"when": {"last_tool_result_contains": "mcp__"}, "steps": [{"text": "not there"}]}),
@@ -64,9 +66,13 @@ fn new_session(client: &mut TestClient, world: &TestEnv, servers: &[Value]) -> S
 // proves: MCP-1, MCP-3, MCP-5, MCP-7, LOAD-3, RES-2, G-10
 #[test]
 fn each_request_connects_its_own_servers() {
-    let world = world(&["a", "b", "c"]);
+    let world = env_calling_servers(&["a", "b", "c"]);
     let mut client = world.client(json!({}));
-    let servers = [stdio("a", "A"), stdio("b", "B"), stdio("c", "C")];
+    let servers = [
+        stdio_server("a", "A"),
+        stdio_server("b", "B"),
+        stdio_server("c", "C"),
+    ];
     let id = new_session(&mut client, &world, &servers);
     for (name, said) in [("a", "said by A"), ("b", "said by B"), ("c", "said by C")] {
         assert_eq!(
@@ -78,13 +84,13 @@ fn each_request_connects_its_own_servers() {
     for (method, servers, a, b) in [
         (
             "session/load",
-            json!([stdio("b", "B2")]),
+            json!([stdio_server("b", "B2")]),
             None,
             Some("said by B2"),
         ),
         (
             "session/resume",
-            json!([stdio("a", "A3")]),
+            json!([stdio_server("a", "A3")]),
             Some("said by A3"),
             None,
         ),
@@ -107,15 +113,15 @@ fn each_request_connects_its_own_servers() {
     }
 }
 
-/// A server that never answers `initialize` delays neither a prompt without servers nor one that uses another
-/// server: the connect timeout is 20 s.
+/// A server that never answers `initialize` (connect timeout: 20 s) does not delay a prompt that uses another
+/// server.
 #[test]
-fn hanging_server_does_not_delay_other_prompts() {
-    let world = world(&["a"]);
+fn hanging_server_does_not_delay_another_server() {
+    let world = env_calling_servers(&["a"]);
     let mut client = world.client(json!({}));
     let mute =
         json!({"name": "mute", "command": "/bin/sh", "args": ["-c", "exec sleep 600"], "env": []});
-    let id = new_session(&mut client, &world, &[mute, stdio("a", "A")]);
+    let id = new_session(&mut client, &world, &[mute, stdio_server("a", "A")]);
     let began = Instant::now();
     assert_eq!(
         call_server_tool(&mut client, &id, "a").as_deref(),
@@ -140,9 +146,9 @@ fn unsupported_transport_is_rejected() {
         json!({"type": "acp", "name": "a", "serverId": "x"}),
         json!({"type": "pigeon", "name": "a"}),
     ] {
-        let params = json!({"cwd": world.cwd(), "mcpServers": [stdio("b", "B"), other]});
+        let params = json!({"cwd": world.cwd(), "mcpServers": [stdio_server("b", "B"), other]});
         let answer = client.request("session/new", params);
-        assert_eq!(error_of(&answer), -32602, "{other}");
+        assert_eq!(error_code_of(&answer), -32602, "{other}");
     }
     let list = client.request("session/list", json!({}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
@@ -163,13 +169,13 @@ fn user_servers_do_not_hide_client_servers() {
         },
         timeout: None,
     };
-    let world = world(&["a", "b", "c"]);
+    let world = env_calling_servers(&["a", "b", "c"]);
     let settings = Settings {
         mcp_servers: vec![own("a", "own-a"), own("b", "own-b")],
         ..world.settings()
     };
     let mut client = TestClient::initialized(world.agent_with_settings(Arc::new(settings)));
-    let servers = [stdio("a", "given-a"), stdio("c", "given-c")];
+    let servers = [stdio_server("a", "given-a"), stdio_server("c", "given-c")];
     let id = new_session(&mut client, &world, &servers);
     for (name, said) in [("a", "given-a"), ("b", "own-b"), ("c", "given-c")] {
         let expected = format!("said by {said}");
@@ -251,7 +257,7 @@ fn serve(stream: TcpStream, heard: &HttpRequests) {
 #[test]
 fn http_server_gets_its_headers() {
     let (url, heard) = http_server();
-    let world = world(&["web"]);
+    let world = env_calling_servers(&["web"]);
     let mut client = world.client(json!({}));
     let headers = json!([{"name": "X-Key", "value": "k1 =\"é\""}]);
     let server = json!({"type": "http", "name": "web", "url": url, "headers": headers});

@@ -1,10 +1,10 @@
-//! Prompts whose `_meta` asks for a value.
+//! Prompts with an output schema in `_meta`: the response has a value that fits the schema.
 
-use crate::harness::{TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
 /// Model that answers in prose, then submits a value that the schema rejects, then one that fits.
-fn model() -> Value {
+fn answers() -> Value {
     let finish = |score: i64| {
         let value = json!({"rating": "low", "score": score});
         json!({"steps": [{"tool_call": {"name": "finish", "args": {"value": value}}}]})
@@ -29,7 +29,7 @@ fn with_meta(mut params: Value, meta: Value) -> Value {
 // proves: LASH-63, LASH-119, LASH-120
 #[test]
 fn value_is_in_the_response_and_shown() {
-    let world = TestEnv::new(model());
+    let world = TestEnv::new(answers());
     let (mut client, id) = world.session();
     let params = with_meta(
         prompt_params(&id, "rate it"),
@@ -56,9 +56,10 @@ fn value_is_in_the_response_and_shown() {
     assert_eq!(meta["value"], Value::Null);
 }
 
-/// An unusable request is refused before anything has begun, in words; the session stays usable.
+/// Invalid members of `_meta.turnery` are rejected with a description of the problem; the session stays
+/// usable.
 #[test]
-fn unusable_members_are_refused() {
+fn invalid_meta_members_are_rejected() {
     let world = TestEnv::new(json!([{"steps": [{"text": "hello"}]}]));
     let (mut client, id) = world.session();
     for (meta, part) in [
@@ -83,7 +84,7 @@ fn unusable_members_are_refused() {
     ] {
         let params = with_meta(prompt_params(&id, "rate it"), meta.clone());
         let answer = client.request("session/prompt", params);
-        assert_eq!(error_of(&answer), -32602, "{meta}");
+        assert_eq!(error_code_of(&answer), -32602, "{meta}");
         let said = answer["error"].to_string().replace("\\\"", "\"");
         assert!(said.contains(part), "{meta}: {said}");
     }

@@ -1,5 +1,5 @@
-//! However a prompt ends, it is answered once, and everything it started has ended by then (PROMPT-4, TOOL-4).
-//! The oracle checks each message; these tests cover all the ways to end.
+//! Ends of prompts: however a prompt ends, it is answered once, and everything it started has ended by then
+//! (PROMPT-4, TOOL-4). Titles and usage are reported once for each prompt.
 
 use crate::harness::{TestClient, TestEnv, prompt_params, result_of, tool_step};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ enum ClientAction {
     Close,
     Delete,
     Load,
-    Leave,
+    Disconnect,
 }
 
 /// Returns the responses to this request.
@@ -26,7 +26,7 @@ fn responses_to<'a>(said: &'a [Value], id: &Value) -> Vec<&'a Value> {
     answers.filter(|it| &it["id"] == id).collect()
 }
 
-/// Prompts that end by themselves.
+/// A prompt that ends without the client, by a stop reason, a tool or an error, gets exactly one response.
 // proves: PROMPT-4, TOOL-4, RPC-12, RPC-14, THEME-11
 #[test]
 fn prompt_that_finishes_is_answered_once() {
@@ -82,7 +82,7 @@ fn prompt_that_finishes_is_answered_once() {
     }
 }
 
-/// Waits for the response and disconnects; returns all messages, including the response.
+/// Waits for the response to a prompt and disconnects; returns the response, and all messages including it.
 fn finish(mut client: TestClient, asked: &Value) -> (Value, Vec<Value>) {
     let answer = client.wait_for_response(asked);
     let mut said = client.take_buffered();
@@ -118,7 +118,7 @@ fn prompt_ended_by_client_is_answered_once() {
         ClientAction::Close,
         ClientAction::Delete,
         ClientAction::Load,
-        ClientAction::Leave,
+        ClientAction::Disconnect,
     ];
     for (model, there) in stages {
         for deed in deeds {
@@ -128,7 +128,7 @@ fn prompt_ended_by_client_is_answered_once() {
             client.wait_for(there);
             let done = perform(&mut client, &world, deed, &id, &asked);
             let (_, said) = match deed {
-                ClientAction::Leave => client.close_and_join(),
+                ClientAction::Disconnect => client.close_and_join(),
                 _ => {
                     let mut said = client.take_buffered();
                     let waited = done.map(|done| client.wait_for_response(&done));
@@ -151,16 +151,17 @@ fn prompt_ended_by_client_is_answered_once() {
     }
 }
 
-/// Performs the action; returns the id of its request, if it is one.
+/// Sends the message of the action; returns its id if it is a request. Sends nothing for `Leave`, which the
+/// caller performs.
 fn perform(
     client: &mut TestClient,
     world: &TestEnv,
-    deed: ClientAction,
+    action: ClientAction,
     id: &str,
     asked: &Value,
 ) -> Option<Value> {
     let this = json!({"sessionId": id});
-    match deed {
+    match action {
         ClientAction::Cancel => {
             client.send_notification("session/cancel", this);
             None
@@ -175,7 +176,7 @@ fn perform(
             let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
             Some(client.send_request("session/load", params))
         }
-        ClientAction::Leave => None,
+        ClientAction::Disconnect => None,
     }
 }
 

@@ -1,6 +1,7 @@
-//! Requirements of a prompt, one by one (ACP-1 to ACP-57).
+//! Prompts: text and calls of an answer, order of calls, cancelled calls, limits, and exclusion of other
+//! connections.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of, tool_step};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of, tool_step};
 use agent_client_protocol_schema::v1::{SessionUpdate, ToolCallStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use turnery_agent::Settings;
 use turnery_engine::Limits;
 
 /// Opens a session with these limits.
-fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
+fn open_session_with_limits(world: &TestEnv, limits: Limits) -> (TestClient, String) {
     let settings = Settings {
         limits,
         forced_reply: false,
@@ -20,7 +21,7 @@ fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
     (client, id)
 }
 
-/// Returns the kinds of conversation updates, without repetitions.
+/// Returns the kinds of updates except `session_info_update`, without consecutive repetitions.
 fn update_kinds(updates: &[Value]) -> Vec<&str> {
     let mut kinds: Vec<&str> = updates
         .iter()
@@ -99,7 +100,7 @@ fn all_calls_are_pending_before_one_runs() {
 
 // proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4
 #[test]
-fn call_marked_cancelled_by_client_still_finishes() {
+fn cancel_fails_running_and_pending_calls() {
     let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));
     let (mut client, id) = world.session();
     let asked = client.send_prompt(&id, "hi");
@@ -138,7 +139,7 @@ fn limit_ends_prompt_with_its_stop_reason() {
     for (limits, word, runs) in [(turns, "max_turn_requests", 2), (tokens, "max_tokens", 1)] {
         let spend = json!({"steps": [tool_step("print")], "usage": {"input": 90, "output": 10}});
         let world = TestEnv::new(json!([spend, spend, spend, spend]));
-        let (mut client, id) = limited(&world, limits);
+        let (mut client, id) = open_session_with_limits(&world, limits);
         assert_eq!(client.prompt(&id, "hi"), word);
         assert_eq!(world.run_log.all().len(), runs, "{word}");
     }
@@ -159,19 +160,19 @@ fn running_prompt_locks_out_other_connections() {
     let asked = one.send_prompt(&id, "hi");
     let question = one.wait_for_request("session/request_permission");
     let refused = two.request("session/prompt", prompt_params(&id, "me too"));
-    assert_eq!(error_of(&refused), -32603);
+    assert_eq!(error_code_of(&refused), -32603);
     assert_eq!(refused["error"]["data"]["kind"], "session_busy");
     assert_eq!(refused["error"]["data"]["retryable"], true);
     // A third connection cannot delete it either.
     let mut three = world.client(json!({}));
     let kept = three.request("session/delete", json!({"sessionId": id}));
-    assert_eq!(error_of(&kept), -32603);
+    assert_eq!(error_code_of(&kept), -32603);
     assert_eq!(kept["error"]["data"]["kind"], "session_busy");
     two.cancel(&id);
     // The agent has read the cancel once this is answered.
     result_of(&two.request("session/list", json!({})));
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     one.respond(&question, yes);
-    assert_eq!(one.stop_reason(&asked), "end_turn");
+    assert_eq!(one.wait_for_stop_reason(&asked), "end_turn");
     assert_eq!(world.run_log.all(), ["change"]);
 }

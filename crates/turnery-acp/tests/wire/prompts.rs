@@ -1,4 +1,4 @@
-//! Prompts: order, ends and cancellation (PROMPT, CANCEL, REQC, ACP-28 to ACP-57).
+//! Prompts: updates before the response, order of queued prompts, cancellation, and unchanged text.
 
 use crate::harness::{TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
@@ -24,7 +24,8 @@ fn updates_precede_the_response() {
     assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }
 
-/// CANCEL-9: prompt and cancel in one write. Agents that start both concurrently lose most of these.
+/// CANCEL-9: a prompt followed by a cancel in one write always ends as cancelled, and the next prompt is not
+/// affected (CANCEL-8).
 // proves: ACP-46, ACP-48, ACP-52, CANCEL-3, CANCEL-8, CANCEL-9, CANCEL-11, G-16
 #[test]
 fn cancel_in_same_write_is_not_lost() {
@@ -58,9 +59,9 @@ fn prompts_of_a_session_run_in_order() {
     let (mut client, id) = world.session();
     let first = client.send_prompt(&id, "1");
     let second = client.send_prompt(&id, "2");
-    assert_eq!(client.stop_reason(&first), "end_turn");
+    assert_eq!(client.wait_for_stop_reason(&first), "end_turn");
     assert_eq!(client.take_updates()[0]["content"]["text"], "one");
-    assert_eq!(client.stop_reason(&second), "end_turn");
+    assert_eq!(client.wait_for_stop_reason(&second), "end_turn");
     assert_eq!(client.take_updates()[0]["content"]["text"], "two");
 
     let third = client.send_prompt(&id, "3");
@@ -68,11 +69,12 @@ fn prompts_of_a_session_run_in_order() {
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "three");
     client.cancel(&id);
     for asked in [third, fourth] {
-        assert_eq!(client.stop_reason(&asked), "cancelled");
+        assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
     }
 }
 
-/// TR-1, TR-2, MSG-1, MSG-2.
+/// Text of the model with line breaks, quotes, control characters and emoji arrives unchanged, in several
+/// chunks with one message id (TR-1, TR-2, MSG-1, MSG-2).
 // proves: ACP-20, ACP-21, C-19, TR-1, TR-2, MSG-2
 #[test]
 fn text_is_preserved_byte_for_byte() {

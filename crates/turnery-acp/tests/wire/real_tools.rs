@@ -158,7 +158,7 @@ fn permission_shows_the_command() {
     assert!(!world.file("made.txt").exists(), "not before a yes");
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     client.respond(&question, yes);
-    assert_eq!(client.stop_reason(&asked), "end_turn");
+    assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
     let made = std::fs::read_to_string(world.file("made.txt")).expect("made");
     assert_eq!(made, "hello");
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use turnery_engine::{Content, ModelDelta, ModelError, ModelStop, Response};
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest};
 
-/// Model that repeats its input. Takes no images.
+/// Model that answers with all messages of the request, joined by `|`, and refuses the prompt `bad`. Takes no
+/// images.
 pub(crate) struct EchoModel(ModelInfo);
 
 impl EchoModel {

@@ -1,4 +1,4 @@
-//! Replay of everything beyond the conversation with the model.
+//! Replay of sessions in a new connection: commands, options and approvals, long texts, and damaged parts.
 
 use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ fn load(world: &TestEnv, id: &str) -> (TestClient, Vec<Value>) {
     (client, replay)
 }
 
-/// LOAD-1: commands and their answers are replayed in place, with the same ids. The model sees none of them.
+/// LOAD-1: commands and their answers are replayed in place with the same ids, are no titles, and are copied
+/// into a fork under ids of its own.
 // proves: LOAD-1, MSG-2, THEME-2, THEME-3
 #[test]
 fn commands_are_replayed() {
@@ -86,10 +87,10 @@ fn commands_are_replayed() {
     assert_eq!(replay.iter().find(foreign), None);
 }
 
-/// LOAD-1: a command that runs a loop appears around it.
+/// LOAD-1: `/compact` and its answer are replayed once each, after the conversation.
 // proves: LOAD-1
 #[test]
-fn requested_summary_is_replayed() {
+fn compact_command_is_replayed() {
     let world = TestEnv::new(json!([{"steps": [{"text": "one"}]}]));
     let (mut client, id) = world.session();
     for text in ["hi", "/compact"] {
@@ -142,7 +143,8 @@ fn option_and_approval_survive_reload() {
     assert_eq!(world.run_log.all(), ["change", "change", "change"]);
 }
 
-/// A client may not be able to read a line as long as another client sent.
+/// A long text of the user is replayed unchanged in chunks with one message id, since a client may not be
+/// able to read a line as long as another client sent.
 // proves: TR-9, G-14, LOAD-1
 #[test]
 fn long_text_is_replayed_in_chunks() {

@@ -1,10 +1,10 @@
 //! Parameters of each method: required ones are required, optional ones optional, and `_meta` may be anything
 //! (RPC-10, RPC-11, EXT-2).
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 
-/// Returns each method with valid parameters, and the names of the required ones.
+/// Returns stable methods with valid parameters, and the names of the required ones.
 fn methods(world: &TestEnv, id: &str) -> Vec<(&'static str, Value, &'static [&'static str])> {
     let cwd = world.cwd();
     let text = json!([{"type": "text", "text": "hi"}]);
@@ -85,13 +85,13 @@ fn each_required_parameter_is_required() {
             }
             for params in wrong {
                 let answer = client.request(method, params.clone());
-                assert_eq!(error_of(&answer), -32602, "{method}: {params}");
+                assert_eq!(error_code_of(&answer), -32602, "{method}: {params}");
             }
         }
         if !required.is_empty() {
             for params in [json!([]), json!({})] {
                 let answer = client.request(method, params.clone());
-                assert_eq!(error_of(&answer), -32602, "{method}: {params}");
+                assert_eq!(error_code_of(&answer), -32602, "{method}: {params}");
             }
         }
         result_of(&client.request(method, params));
@@ -141,14 +141,15 @@ fn any_meta_is_accepted_in_requests() {
             insert_meta(&mut params, &meta);
             result_of(&client.request(method, params));
         }
-        prompt_with_every_block(&mut client, &id, &meta);
+        prompt_with_annotated_blocks(&mut client, &id, &meta);
         client.send_notification("session/cancel", json!({"sessionId": id, "_meta": meta}));
         result_of(&client.request("session/list", json!({})));
     }
 }
 
-/// Prompts with blocks of each type, with all optional members.
-fn prompt_with_every_block(client: &mut TestClient, id: &str, meta: &Value) {
+/// Prompts with a text, a link and an embedded resource, all with annotations and with `meta` in every
+/// object.
+fn prompt_with_annotated_blocks(client: &mut TestClient, id: &str, meta: &Value) {
     let notes = json!({"audience": ["user"], "priority": 0.5});
     let mut params = json!({"sessionId": id, "prompt": [
         {"type": "text", "text": "hi", "annotations": notes},
@@ -160,7 +161,7 @@ fn prompt_with_every_block(client: &mut TestClient, id: &str, meta: &Value) {
     assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{meta}");
 }
 
-/// Responses of the client too: an approval with extra members is still an approval.
+/// An approval with any `_meta` in each of its objects is still an approval.
 // proves: EXT-2
 #[test]
 fn any_meta_is_accepted_in_responses() {
@@ -176,7 +177,7 @@ fn any_meta_is_accepted_in_responses() {
         let mut yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
         insert_meta(&mut yes, &meta);
         client.respond(&question, yes);
-        assert_eq!(client.stop_reason(&asked), "end_turn");
+        assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
         assert_eq!(world.run_log.all(), ["change"], "{meta}");
     }
 }

@@ -1,7 +1,7 @@
 //! Connection basics over real pipes: line limit, `initialize` first, advertised capabilities, and panics in
 //! handlers (TR-9, RPC-12, INIT-6, INIT-11, INIT-12).
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{Settings, SettingsError, SettingsResolver};
@@ -27,7 +27,10 @@ fn line_over_limit_is_rejected() {
     client.write_raw("y".repeat(65 << 20));
     client.write_raw("\n");
     let refused = client.next_message().expect("an answer");
-    assert_eq!((error_of(&refused), &refused["id"]), (-32600, &Value::Null));
+    assert_eq!(
+        (error_code_of(&refused), &refused["id"]),
+        (-32600, &Value::Null)
+    );
     assert_eq!(refused["error"]["data"]["limit"], 64 << 20);
     probe(&mut client);
 }
@@ -46,7 +49,7 @@ fn initialize_comes_first() {
         "nope",
     ] {
         let answer = client.request(method, json!({}));
-        assert_eq!(error_of(&answer), -32600, "{method}");
+        assert_eq!(error_code_of(&answer), -32600, "{method}");
     }
     probe(&mut client);
 }
@@ -101,10 +104,10 @@ fn panic_in_handler_is_an_error_response() {
     let mut client =
         TestClient::initialized(world.agent_with_settings(Arc::new(PanickingSettings)));
     let answer = client.request("session/new", world.new_session_params());
-    assert_eq!(error_of(&answer), -32603);
+    assert_eq!(error_code_of(&answer), -32603);
     let params = json!({"cwd": world.root(), "mcpServers": []});
     let answer = client.request("session/new", params);
-    assert_eq!(error_of(&answer), -32603);
+    assert_eq!(error_code_of(&answer), -32603);
     assert_eq!(answer["error"]["data"]["kind"], "settings");
     let details = &answer["error"]["data"]["details"];
     assert_eq!(details, "turnery.toml:3: no such key");

@@ -1,6 +1,7 @@
-//! Folders of sessions: which are accessible, and which names a list filter matches (DIR-2, LIST-2, LIST-3).
+//! Folders of sessions and session lists: access to additional roots, the `cwd` filter, and paging (DIR-2,
+//! LIST-2, LIST-3).
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 use turnery_tools::Toolbox;
 
@@ -48,7 +49,7 @@ fn only_roots_of_this_request_are_readable() {
         let mut elsewhere = at(Some(&id), &[]);
         elsewhere["cwd"] = json!(more);
         assert_eq!(
-            error_of(&client.request(method, elsewhere)),
+            error_code_of(&client.request(method, elsewhere)),
             -32602,
             "{method}"
         );
@@ -56,7 +57,7 @@ fn only_roots_of_this_request_are_readable() {
     }
 }
 
-fn listed(client: &mut TestClient, params: Value) -> Vec<String> {
+fn list_session_ids(client: &mut TestClient, params: Value) -> Vec<String> {
     let list = client.request("session/list", params);
     let sessions = result_of(&list)["sessions"]
         .as_array()
@@ -98,7 +99,7 @@ fn cwd_filter_matches_every_spelling_of_a_folder() {
         shown(&link),
         format!("{}/below/..", shown(&cwd)),
     ] {
-        let mut found = listed(&mut client, json!({"cwd": name}));
+        let mut found = list_session_ids(&mut client, json!({"cwd": name}));
         found.sort();
         assert_eq!(found, here, "{name}");
     }
@@ -109,11 +110,11 @@ fn cwd_filter_matches_every_spelling_of_a_folder() {
         let at = json!({"sessionId": session["sessionId"], "cwd": told, "mcpServers": []});
         result_of(&client.request("session/resume", at));
     }
-    let nowhere = listed(&mut client, json!({"cwd": "/nowhere/at/all/"}));
+    let nowhere = list_session_ids(&mut client, json!({"cwd": "/nowhere/at/all/"}));
     assert_eq!(nowhere, [] as [String; 0]);
 }
 
-/// More than a page: each session once, and the last page has no cursor.
+/// A list longer than one page contains each session once, and the last page has no cursor.
 // proves: LIST-3
 #[test]
 fn long_list_is_paged() {

@@ -1,6 +1,6 @@
 //! Creating, listing, opening and closing sessions (SESS, DIR, LOAD, RES, LIST, CLOSE, DEL, MODE, CFG, MCP).
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnery_acp::ServeOptions;
@@ -38,13 +38,14 @@ fn invalid_params_create_no_session() {
         json!([cwd]),
     ] {
         let answer = client.request("session/new", params.clone());
-        assert_eq!(error_of(&answer), -32602, "{params}");
+        assert_eq!(error_code_of(&answer), -32602, "{params}");
     }
     let list = client.request("session/list", json!({}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
 }
 
-/// After the response (SESS-7), and as a notice only to clients that support notices (NOTE-1).
+/// A failing MCP server is reported after the response (SESS-7): as a notice to clients that support notices
+/// (NOTE-1), and as metadata of a `session_info_update` to others.
 // proves: MCP-6
 #[test]
 fn failing_mcp_server_is_reported() {
@@ -64,7 +65,7 @@ fn failing_mcp_server_is_reported() {
          everything else still works."
     );
 
-    // A client that does not support notices gets none.
+    // A client that does not support notices gets it as metadata.
     let mut client = world.client(json!({}));
     result_of(&client.request("session/new", params));
     let told = client.next_message().expect("it is told");
@@ -73,7 +74,8 @@ fn failing_mcp_server_is_reported() {
     assert_eq!(update["_meta"]["turnery"]["notice"]["severity"], "warning");
 }
 
-/// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, a complete replay before the response, or none.
+/// In a new connection, `session/load` replays the whole conversation before its response and
+/// `session/resume` replays nothing; both can be continued (LOAD-1 to LOAD-5, RES-1, RES-2).
 // proves: UP-37, LOAD-5, RES-1, G-7, THEME-2, THEME-3
 #[test]
 fn load_replays_and_resume_is_silent() {
@@ -111,7 +113,8 @@ fn load_replays_and_resume_is_silent() {
     assert_eq!(client.take_updates()[0]["content"]["text"], "more");
 }
 
-/// LIST-1 to LIST-6, RPC-11, DEL-1.
+/// Sessions are listed with their folder, title, time and additional directories, filtered by `cwd`, until
+/// they are deleted; invalid filters and cursors are rejected (LIST-1 to LIST-6, RPC-11, DEL-1).
 // proves: LIST-1, LIST-5, DEL-1, DEL-2
 #[test]
 fn sessions_are_listed_until_they_are_deleted() {
@@ -148,11 +151,11 @@ fn sessions_are_listed_until_they_are_deleted() {
     let list = client.request("session/list", json!({"cwd": "/nowhere"}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
     assert_eq!(
-        error_of(&client.request("session/list", json!({"cursor": "garbage"}))),
+        error_code_of(&client.request("session/list", json!({"cursor": "garbage"}))),
         -32602
     );
     assert_eq!(
-        error_of(&client.request("session/list", json!({"cwd": "rel"}))),
+        error_code_of(&client.request("session/list", json!({"cwd": "rel"}))),
         -32602
     );
 
@@ -163,12 +166,13 @@ fn sessions_are_listed_until_they_are_deleted() {
     let list = client.request("session/list", json!({"cwd": world.cwd()}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
     assert_eq!(
-        error_of(&client.request("session/prompt", prompt_params(&id, "hi"))),
+        error_code_of(&client.request("session/prompt", prompt_params(&id, "hi"))),
         -32002
     );
 }
 
-/// The configured model is in no list, but can be selected again after choosing another.
+/// The configured model is offered although no provider lists it, also after another one is selected, and in
+/// a new connection.
 #[test]
 fn the_configured_model_is_always_offered() {
     let world = TestEnv::without_answers();
@@ -193,7 +197,8 @@ fn the_configured_model_is_always_offered() {
     assert_eq!(models(result_of(&loaded)), offered);
 }
 
-/// MODE-1 to MODE-4, CFG-1 to CFG-7.
+/// Modes and the option `mode` follow each other; a response lists all options with current values, and
+/// unknown modes, options and values are rejected without effect (MODE-1 to MODE-4, CFG-1 to CFG-7).
 // proves: SESS-6, MODE-1, MODE-3, MODE-4, CFG-1, CFG-2, CFG-4, CFG-5, G-1, G-26
 #[test]
 fn modes_and_config_options_agree() {
@@ -271,7 +276,7 @@ fn modes_and_config_options_agree() {
         ),
     ] {
         let answer = client.request(method, params.clone());
-        assert_eq!(error_of(&answer), -32602, "{params}");
+        assert_eq!(error_code_of(&answer), -32602, "{params}");
     }
     let answer = client.request("session/set_config_option", set("thinking", "low"));
     let options = &result_of(&answer)["configOptions"];
@@ -338,11 +343,14 @@ fn load_is_cancelled_by_request_id() {
         client.write_raw(format!("{padding}\n"));
     }
     client.start_reading();
-    assert_eq!(error_of(&client.wait_for_response(&json!("l"))), -32800);
+    assert_eq!(
+        error_code_of(&client.wait_for_response(&json!("l"))),
+        -32800
+    );
     let shown = client.take_updates().len();
     assert!(shown < 402, "{shown}");
     let unopened = client.request("session/prompt", prompt_params(&id, "x"));
-    assert_eq!(error_of(&unopened), -32002);
+    assert_eq!(error_code_of(&unopened), -32002);
     assert_eq!(client.take_updates(), [] as [Value; 0]);
     result_of(&client.request("session/load", load));
     assert_eq!(client.take_updates().len(), 402);
@@ -360,7 +368,10 @@ fn rejected_load_keeps_open_session() {
     let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["method"] == "session/update");
     let elsewhere = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
-    assert_eq!(error_of(&client.request("session/load", elsewhere)), -32602);
+    assert_eq!(
+        error_code_of(&client.request("session/load", elsewhere)),
+        -32602
+    );
     let still = json!({"sessionId": id, "modeId": "plan"});
     result_of(&client.request("session/set_mode", still));
     assert_eq!(
@@ -371,7 +382,7 @@ fn rejected_load_keeps_open_session() {
 
     let again = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     let loading = client.send_request("session/load", again);
-    assert_eq!(client.stop_reason(&asked), "cancelled");
+    assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
     result_of(&client.wait_for_response(&loading));
     assert_eq!(client.prompt(&id, "hi"), "end_turn");
 }

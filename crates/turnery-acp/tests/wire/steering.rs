@@ -1,6 +1,6 @@
 //! Messages sent while a prompt runs: the extension methods (C-29, EXT-3 to EXT-5).
 
-use crate::harness::{TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
 const STEER: &str = "_turnery/session/steer";
@@ -14,18 +14,19 @@ fn texts(updates: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-fn tool_answer(name: &str) -> Value {
+fn tool_step(name: &str) -> Value {
     json!({"tool_call": {"name": name, "args": {}}})
 }
 
-/// UP-5: delivered after the running call, before the model is called again.
+/// UP-5: a steering message is delivered after the running call and before the next model call, and is
+/// replayed as a user message.
 // proves: C-29, LOOP-91, EXT-3, THEME-16
 #[test]
 fn a_running_prompt_is_steered() {
     let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "turn left"}, "steps": [{"text": "left it is"}]},
         {"when": {"last_tool_result_contains": "new"}, "steps": [{"text": "not steered"}]},
-        {"steps": [{"text": "looking"}, tool_answer("change")]},
+        {"steps": [{"text": "looking"}, tool_step("change")]},
     ]));
     let (mut client, id) = world.session();
     let asked = client.send_prompt(&id, "go");
@@ -36,7 +37,7 @@ fn a_running_prompt_is_steered() {
     client.respond(&question, chosen);
     let taken = client.wait_for_response(&told);
     assert_eq!(result_of(&taken), &json!({"taken": true}));
-    assert_eq!(client.stop_reason(&asked), "end_turn");
+    assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
     assert_eq!(texts(&client.take_updates()), ["looking", "left it is"]);
 
     // The message is part of the conversation and is replayed.
@@ -51,13 +52,13 @@ fn a_running_prompt_is_steered() {
     assert_eq!(said, [json!("go"), json!("turn left")]);
 }
 
-/// UP-6: delivered when the prompt would end; still one prompt with one response.
+/// UP-6: a follow-up is delivered when the prompt would end, and is answered within the same prompt.
 // proves: C-29, LOOP-90, THEME-16
 #[test]
 fn follow_up_is_delivered_when_prompt_would_end() {
     let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "and then"}, "steps": [{"text": "then this"}]},
-        {"when": {"last_user_contains": "go"}, "steps": [tool_answer("change")]},
+        {"when": {"last_user_contains": "go"}, "steps": [tool_step("change")]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
@@ -68,11 +69,12 @@ fn follow_up_is_delivered_when_prompt_would_end() {
     client.respond(&question, chosen);
     let taken = client.wait_for_response(&told);
     assert_eq!(result_of(&taken), &json!({"taken": true}));
-    assert_eq!(client.stop_reason(&asked), "end_turn");
+    assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
     assert_eq!(texts(&client.take_updates()), ["done", "then this"]);
 }
 
-/// Nobody would wait for the prompt it would become: it is rejected, and nothing runs.
+/// A steering message or follow-up that was not delivered before the prompt is cancelled is rejected with
+/// `not_running` and does not become part of the conversation.
 // proves: C-29
 #[test]
 fn late_interjection_is_rejected_and_not_run() {
@@ -87,9 +89,9 @@ fn late_interjection_is_rejected_and_not_run() {
         let told = client.send_request(method, prompt_params(&id, "too late"));
         client.cancel(&id);
         let late = client.wait_for_response(&told);
-        assert_eq!(error_of(&late), -32603, "{late}");
+        assert_eq!(error_code_of(&late), -32603, "{late}");
         assert_eq!(late["error"]["data"]["kind"], "not_running");
-        assert_eq!(client.stop_reason(&asked), "cancelled");
+        assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
         let next = client.request("session/prompt", prompt_params(&id, "more"));
         assert_eq!(result_of(&next)["stopReason"], "end_turn");
         client.take_updates();
@@ -105,18 +107,18 @@ fn late_interjection_is_rejected_and_not_run() {
     }
 }
 
-/// An idle session rejects it; malformed content is rejected like any prompt.
+/// Steering messages and follow-ups are rejected in an idle or unknown session, and with malformed content.
 #[test]
 fn invalid_interjection_is_rejected() {
     let world = TestEnv::new(json!([{"steps": [{"text": "w"}, {"wait_for_cancel": true}]}]));
     let (mut client, id) = world.session();
     for method in [STEER, FOLLOW_UP] {
         let idle = client.request(method, prompt_params(&id, "hi"));
-        assert_eq!(error_of(&idle), -32603, "{idle}");
+        assert_eq!(error_code_of(&idle), -32603, "{idle}");
         assert_eq!(idle["error"]["data"]["kind"], "not_running");
         assert_eq!(idle["error"]["data"]["retryable"], false);
         assert_eq!(
-            error_of(&client.request(method, prompt_params("bogus", "hi"))),
+            error_code_of(&client.request(method, prompt_params("bogus", "hi"))),
             -32002
         );
     }
@@ -131,9 +133,9 @@ fn invalid_interjection_is_rejected() {
             json!([]),
         ] {
             let answer = client.request(method, params.clone());
-            assert_eq!(error_of(&answer), -32602, "{params}");
+            assert_eq!(error_code_of(&answer), -32602, "{params}");
         }
     }
     client.cancel(&id);
-    assert_eq!(client.stop_reason(&asked), "cancelled");
+    assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
 }

@@ -1,6 +1,6 @@
 //! Prompts ended by a tool: with a value, with an error value, or by a fatal failure.
 
-use crate::harness::{TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
 /// Runs a prompt whose model calls `tool`; returns the message texts and final call statuses in order, and
@@ -49,7 +49,7 @@ fn tool_error_value_ends_prompt() {
 fn fatal_tool_failure_is_an_error() {
     let (shown, answer) = run_prompt_calling("fail");
     assert_eq!(shown, [json!("failed")]);
-    assert_eq!(error_of(&answer), -32603);
+    assert_eq!(error_code_of(&answer), -32603);
     let data = &answer["error"]["data"];
     assert_eq!(data["kind"], "tool_failure");
     assert_eq!(data["retryable"], false);

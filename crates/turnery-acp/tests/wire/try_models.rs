@@ -3,8 +3,9 @@
 use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 
-/// Adds a model with this answer and usage; returns its name.
-fn model(world: &TestEnv, file: &str, text: &str, output: u64) -> String {
+/// Writes a scenario whose answers are variants of this text, each with these output tokens; returns the name
+/// of its model.
+fn write_scenario(world: &TestEnv, file: &str, text: &str, output: u64) -> String {
     let usage = json!({"input": 10, "output": output});
     let answers = json!([
         {"steps": [{"text": text}], "usage": usage},
@@ -42,8 +43,8 @@ fn try_shows_one_answer_and_continues_from_it() {
         {"steps": [{"text": "3"}]},
         {"steps": [{"text": "and on"}]},
     ]));
-    let long = model(&world, "long.json", "long", 9);
-    let short = model(&world, "short.json", "short", 2);
+    let long = write_scenario(&world, "long.json", "long", 9);
+    let short = write_scenario(&world, "short.json", "short", 2);
     let (mut client, id) = world.session();
     let try_both = |rest: &str| format!("/try {long},{short} {rest}");
     assert_eq!(run_command(&mut client, &id, &try_both("hi")), ["long"]);
@@ -71,8 +72,8 @@ fn try_shows_one_answer_and_continues_from_it() {
 #[test]
 fn current_model_is_the_judge() {
     let world = TestEnv::new(json!([{"steps": [{"text": "2"}]}]));
-    let first = model(&world, "first.json", "first", 1);
-    let second = model(&world, "second.json", "second", 1);
+    let first = write_scenario(&world, "first.json", "first", 1);
+    let second = write_scenario(&world, "second.json", "second", 1);
     let (mut client, id) = world.session();
     let text = format!("/try {first},{second} --pick judge hi");
     assert_eq!(run_command(&mut client, &id, &text), ["second"]);
@@ -82,7 +83,7 @@ fn current_model_is_the_judge() {
 #[test]
 fn invalid_try_command_is_explained() {
     let world = TestEnv::new(json!([{"steps": [{"text": "1"}]}, {"steps": [{"text": "2"}]}]));
-    let one = model(&world, "one.json", "one", 1);
+    let one = write_scenario(&world, "one.json", "one", 1);
     let nine = [one.as_str(); 9].join(",");
     let (mut client, id) = world.session();
     for (args, why) in [

@@ -5,10 +5,10 @@ mod cancellation;
 mod capabilities;
 mod commands;
 mod fold;
+mod invalid_params;
 mod negotiation;
 mod prompts;
 mod replay;
-mod sessions;
 mod tool_calls;
 
 use serde_json::Value;

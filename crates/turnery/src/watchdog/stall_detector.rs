@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-/// Longest time without a heartbeat. Together with one step and the exit itself, less than the two seconds within
-/// which the process must have ended (TR-6).
+/// Longest time without a heartbeat, not counting time without a processor. Together with one step and the
+/// exit itself, less than the two seconds within which the process must have ended (TR-6).
 const LIMIT: Duration = Duration::from_millis(1500);
 
-/// Longest time without a heartbeat, including time without a processor.
-const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
+/// Longest time without a heartbeat in any case: also during a drain, before the first heartbeat, and while
+/// no processor is available.
+const HARD_LIMIT: Duration = Duration::from_secs(10);
 
 /// Snapshot of the runtime's progress.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,59 +21,61 @@ pub(super) struct HeartbeatReading {
 
 /// Detects a stuck runtime by the time since its last heartbeat.
 ///
-/// Counted in steps of the watchdog thread, so a suspended machine counts nothing. Time in which the agent's
-/// threads only waited for a processor does not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine
-/// they are slow, not stuck.
+/// Time is counted in steps of the watchdog thread, so time during which the machine is suspended does not
+/// count. Time in which the agent's threads only waited for a processor does not count either, up to
+/// [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine they are slow, not stuck.
 #[derive(Debug)]
 pub(super) struct StallDetector {
     last: HeartbeatReading,
-    counted: Duration,
-    urgency: ShutdownReason,
+    since_heartbeat: Duration,
+    reason: ShutdownReason,
 }
 
 /// Reason for the shutdown, which determines its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownReason {
-    /// The input has ended, and accepted prompts are to be finished: a runtime that works is not late before
-    /// [`LIMIT_WITHOUT_PROCESSOR`].
+    /// The input has ended, and accepted prompts are finished first. Only [`HARD_LIMIT`] applies, since their
+    /// work may block the runtime for a while.
     Drain,
-    /// The input has ended. A runtime that has not begun to read it is not late before [`LIMIT_WITHOUT_PROCESSOR`].
+    /// The input has ended. Before the first heartbeat only [`HARD_LIMIT`] applies, since the runtime may
+    /// still be starting.
     EndOfInput,
     /// A signal has arrived.
     Signal,
 }
 
 impl StallDetector {
-    /// Starts counting at `sign`.
-    pub(super) fn new(sign: HeartbeatReading, urgency: ShutdownReason) -> Self {
+    /// Creates a detector that counts from the heartbeats in `reading`.
+    pub(super) fn new(reading: HeartbeatReading, urgency: ShutdownReason) -> Self {
         Self {
-            last: sign,
-            counted: Duration::ZERO,
-            urgency,
+            last: reading,
+            since_heartbeat: Duration::ZERO,
+            reason: urgency,
         }
     }
 
     /// Switches to the limit for signals.
     pub(super) fn escalate(&mut self) {
-        self.urgency = ShutdownReason::Signal;
+        self.reason = ShutdownReason::Signal;
     }
 
-    /// Counts one step; returns true if the runtime is stuck.
+    /// Adds one step of the watchdog thread to the time without a heartbeat, or resets that time if there was
+    /// a heartbeat; returns true if the runtime is stuck.
     pub(super) fn record_step(&mut self, step: Duration, sign: HeartbeatReading) -> bool {
-        let has_time = match self.urgency {
+        let has_time = match self.reason {
             ShutdownReason::Drain => true,
             ShutdownReason::EndOfInput => sign.count == 0,
             ShutdownReason::Signal => false,
         };
         if sign.count != self.last.count {
-            *self = Self::new(sign, self.urgency);
+            *self = Self::new(sign, self.reason);
             return false;
         }
-        self.counted += step;
+        self.since_heartbeat += step;
         let waited = sign.waited_for_processor;
         let waited = waited.saturating_sub(self.last.waited_for_processor);
-        let is_late = self.counted.saturating_sub(waited) >= LIMIT && !has_time;
-        is_late || self.counted >= LIMIT_WITHOUT_PROCESSOR
+        let is_late = self.since_heartbeat.saturating_sub(waited) >= LIMIT && !has_time;
+        is_late || self.since_heartbeat >= HARD_LIMIT
     }
 }
 
@@ -91,17 +94,17 @@ mod tests {
 
     /// Returns the time until the runtime counts as stuck, or `None` if it never does.
     fn stuck_after(
-        signs: &mut StallDetector,
+        detector: &mut StallDetector,
         sign: impl Fn(u32) -> HeartbeatReading,
     ) -> Option<Duration> {
         (1..1000)
-            .find(|step| signs.record_step(STEP, sign(*step)))
+            .find(|step| detector.record_step(STEP, sign(*step)))
             .map(|steps| STEP * steps)
     }
 
     // proves: TR-6
     #[test]
-    fn silent_main_thread_is_stuck_at_the_limit() {
+    fn silent_runtime_is_stuck_at_the_limit() {
         let still = sign(7, Duration::ZERO);
         let mut signs = StallDetector::new(still, ShutdownReason::EndOfInput);
         let limit = Duration::from_millis(1500);
@@ -109,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn sign_of_life_begins_the_count_again() {
+    fn heartbeat_restarts_the_count() {
         let mut signs = StallDetector::new(sign(0, Duration::ZERO), ShutdownReason::Signal);
         let slow = |step: u32| sign(u64::from(step / 29), Duration::ZERO);
         assert_eq!(stuck_after(&mut signs, slow), None);
     }
 
     #[test]
-    fn input_that_ended_before_the_start_waits_longer() {
+    fn end_of_input_before_first_heartbeat_waits_longer() {
         let unborn = sign(0, Duration::ZERO);
         let limit = |urgency| {
             let mut signs = StallDetector::new(unborn, urgency);
@@ -143,7 +146,7 @@ mod tests {
 
     // proves: TR-7
     #[test]
-    fn drain_has_time_until_a_signal_comes() {
+    fn signal_shortens_the_limit_of_a_drain() {
         let still = sign(7, Duration::ZERO);
         let mut signs = StallDetector::new(still, ShutdownReason::Drain);
         assert_eq!(

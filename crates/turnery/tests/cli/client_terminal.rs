@@ -10,7 +10,9 @@ const COMMAND_LINE: &str = "x='a  b'; printf '%s|' \"$x\" | tr a c > 'made here'
 /// Output of the command line, and contents of the file that it creates.
 const EXPECTED_OUTPUT: &str = "c  b|";
 
-/// Runs a prompt with one command in a terminal of the editor; returns the parameters of `terminal/create`.
+/// Runs a prompt whose model calls `shell` with [`COMMAND_LINE`], with an editor that starts the commands of
+/// its terminals with `start`. Asserts that the command created its file; returns the parameters of
+/// `terminal/create` and the result of `terminal/output`.
 async fn run_in_terminal(
     home: &Home,
     client: Value,
@@ -66,7 +68,7 @@ fn argument_strings(asked: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[tokio::test]
-async fn a_program_and_its_arguments_run_without_a_shell() {
+async fn editor_that_execs_directly_gets_bash_and_the_line() {
     let home = Home::new();
     let client = json!({"name": "by-the-book", "version": "1"});
     let (asked, output) = run_in_terminal(&home, client, |asked| {
@@ -80,7 +82,8 @@ async fn a_program_and_its_arguments_run_without_a_shell() {
     assert_eq!(output["output"], EXPECTED_OUTPUT);
 }
 
-/// vscode-acp: `spawn(command, args, {shell: true})` joins them with blanks.
+/// The client vscode-acp starts terminals with `spawn(command, args, {shell: true})`, which joins program and
+/// arguments with blanks; for it the line still runs unchanged.
 #[tokio::test]
 async fn line_stays_whole_if_client_joins_arguments() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! The example files for editors: each parses, and the command in it exists and speaks the protocol.
+//! The example files for editors: each parses and contains the command `turnery acp`, which exists and speaks
+//! the protocol.
 
 use crate::{editor::Editor, home::Home};
 use serde_json::Value;
@@ -11,10 +12,10 @@ type ExampleParser = fn(&str) -> Result<Vec<String>, String>;
 const FILES: [(&str, ExampleParser); 10] = [
     ("acpx.json", json_strings),
     ("acpx.sh", shell_strings),
-    ("agent-shell.el", lisp),
-    ("agentic.lua", lua),
-    ("avante.lua", lua),
-    ("codecompanion.lua", lua),
+    ("agent-shell.el", lisp_strings),
+    ("agentic.lua", lua_strings),
+    ("avante.lua", lua_strings),
+    ("codecompanion.lua", lua_strings),
     ("jetbrains.json", json_strings),
     ("toad.sh", shell_strings),
     ("vscode.jsonc", jsonc_strings),
@@ -63,7 +64,7 @@ fn jsonc_strings(text: &str) -> Result<Vec<String>, String> {
     json_strings(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the double-quoted words of a shell script that parses.
+/// Returns the double-quoted strings of a shell script, or an error if `sh` cannot parse it.
 fn shell_strings(text: &str) -> Result<Vec<String>, String> {
     let mut checked = std::process::Command::new("sh");
     let status = checked.args(["-n", "-c", text]).status();
@@ -84,8 +85,8 @@ fn shell_strings(text: &str) -> Result<Vec<String>, String> {
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Word(String),
-    Text(String),
-    Sign(char),
+    StringLiteral(String),
+    Punctuation(char),
 }
 
 /// Splits a text into tokens; comments start with `comment` and end with the line.
@@ -104,14 +105,14 @@ fn tokenize(text: &str, comment: &str, is_word: fn(char) -> bool) -> Result<Vec<
             if inside.contains(['\\', '\n']) {
                 return Err(format!("{inside:?} is more than this reader knows"));
             }
-            all.push(Token::Text(inside.to_owned()));
+            all.push(Token::StringLiteral(inside.to_owned()));
             rest = &after[end + 1..];
         } else if is_word(first) {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             all.push(Token::Word(rest[..end].to_owned()));
             rest = &rest[end..];
         } else {
-            all.push(Token::Sign(first));
+            all.push(Token::Punctuation(first));
             rest = after;
         }
     }
@@ -119,17 +120,17 @@ fn tokenize(text: &str, comment: &str, is_word: fn(char) -> bool) -> Result<Vec<
 }
 
 /// Parses Emacs Lisp: lists, symbols, strings and quotes.
-fn lisp(text: &str) -> Result<Vec<String>, String> {
+fn lisp_strings(text: &str) -> Result<Vec<String>, String> {
     let is_word = |c: char| c.is_alphanumeric() || "-:+*/<>=!?&".contains(c);
     let mut depth = 0_usize;
     let mut strings = Vec::new();
     for token in tokenize(text, ";", is_word)? {
         match token {
-            Token::Sign('(') => depth += 1,
-            Token::Sign(')') => depth = depth.checked_sub(1).ok_or("a ) too many")?,
-            Token::Sign('\'') => {}
-            Token::Sign(other) => return Err(format!("{other:?} means nothing here")),
-            Token::Text(text) => strings.push(text),
+            Token::Punctuation('(') => depth += 1,
+            Token::Punctuation(')') => depth = depth.checked_sub(1).ok_or("a ) too many")?,
+            Token::Punctuation('\'') => {}
+            Token::Punctuation(other) => return Err(format!("{other:?} means nothing here")),
+            Token::StringLiteral(text) => strings.push(text),
             Token::Word(word) if depth == 0 => return Err(format!("{word} stands alone")),
             Token::Word(_) => {}
         }
@@ -141,7 +142,7 @@ fn lisp(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Parses the subset of Lua that a configuration needs: calls with tables and functions.
-fn lua(text: &str) -> Result<Vec<String>, String> {
+fn lua_strings(text: &str) -> Result<Vec<String>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut lua = LuaParser {
         tokens: tokenize(text, "--", is_word)?,
@@ -171,7 +172,7 @@ impl LuaParser {
     }
 
     fn is_at(&self, sign: char) -> bool {
-        self.tokens.get(self.position) == Some(&Token::Sign(sign))
+        self.tokens.get(self.position) == Some(&Token::Punctuation(sign))
     }
 
     fn take_sign(&mut self, sign: char) -> bool {
@@ -182,7 +183,7 @@ impl LuaParser {
 
     fn expect_sign(&mut self, sign: char) -> Result<(), String> {
         match self.next_token()? {
-            Token::Sign(found) if found == sign => Ok(()),
+            Token::Punctuation(found) if found == sign => Ok(()),
             found => Err(format!("{found:?} instead of {sign:?}")),
         }
     }
@@ -245,7 +246,11 @@ impl LuaParser {
     /// Parses values, named or not, up to the sign `end`.
     fn parse_list(&mut self, end: char) -> Result<(), String> {
         while !self.take_sign(end) {
-            if matches!(self.tokens.get(self.position + 1), Some(Token::Sign('='))) && end == '}' {
+            if matches!(
+                self.tokens.get(self.position + 1),
+                Some(Token::Punctuation('='))
+            ) && end == '}'
+            {
                 self.parse_name()?;
                 self.expect_sign('=')?;
             }
@@ -262,8 +267,8 @@ impl LuaParser {
 
     fn parse_value(&mut self) -> Result<(), String> {
         match self.next_token()? {
-            Token::Text(text) => self.strings.push(text),
-            Token::Sign('{') => self.parse_list('}')?,
+            Token::StringLiteral(text) => self.strings.push(text),
+            Token::Punctuation('{') => self.parse_list('}')?,
             Token::Word(word) if word == "function" => self.parse_function()?,
             Token::Word(_) if self.is_at('.') || self.is_at('(') => self.parse_call_chain()?,
             Token::Word(word) if self.names.contains(&word) => {}
@@ -273,14 +278,14 @@ impl LuaParser {
                     return Err(format!("{word} is no value"));
                 }
             }
-            Token::Sign(sign) => return Err(format!("{sign:?} is no value")),
+            Token::Punctuation(sign) => return Err(format!("{sign:?} is no value")),
         }
         Ok(())
     }
 }
 
-/// Returns the arguments of `turnery` in a file: the words after it that are not strings of another setting.
-fn turnery_arguments(strings: &[String]) -> Option<Vec<String>> {
+/// Returns true if `turnery acp` occurs in the strings, as one string or as two in a row.
+fn starts_turnery_acp(strings: &[String]) -> Option<Vec<String>> {
     let words: Vec<&str> = strings.iter().flat_map(|text| text.split(' ')).collect();
     let pairs = words
         .windows(2)
@@ -289,12 +294,12 @@ fn turnery_arguments(strings: &[String]) -> Option<Vec<String>> {
 }
 
 #[tokio::test]
-async fn commands_in_examples_exist_and_answer() {
+async fn every_example_starts_turnery_acp() {
     let home = Home::new();
     let help = home.run(&["--help"]).await.stdout;
     for (name, read) in FILES {
         let strings = read(&read_example(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let arguments = turnery_arguments(&strings);
+        let arguments = starts_turnery_acp(&strings);
         let arguments = arguments.unwrap_or_else(|| panic!("{name} starts no agent: {strings:?}"));
         let command = format!("\n  {} ", arguments[0]);
         assert!(help.contains(&command), "{name}: {help}");
@@ -320,7 +325,8 @@ fn readme_shows_the_zed_example() {
     assert_eq!(shown, example);
 }
 
-/// Keys of an agent's entry that clients read without checking, according to their sources.
+/// Example files contain the keys that their clients read without checking, according to the sources of the
+/// clients.
 #[test]
 fn examples_have_what_their_clients_need() {
     for (name, needed) in [
@@ -341,7 +347,7 @@ fn examples_have_what_their_clients_need() {
 }
 
 #[test]
-fn every_example_is_listed_with_its_command() {
+fn every_example_is_tested_linked_and_names_turnery_acp() {
     let entries = fs::read_dir(examples_folder()).expect("a folder");
     let names = entries.map(|entry| entry.expect("a file").file_name().display().to_string());
     let mut names: Vec<String> = names.filter(|name| name != "README.md").collect();
@@ -385,7 +391,7 @@ fn broken_example_is_a_parse_error() {
             assert!(read(&broken).is_err(), "{name} without {sign}");
         }
     }
-    assert!(lua("f({ a = 1 b = 2 })").is_err());
-    assert!(lua("f({ a = })").is_err());
-    assert!(lisp("(a))").is_err());
+    assert!(lua_strings("f({ a = 1 b = 2 })").is_err());
+    assert!(lua_strings("f({ a = })").is_err());
+    assert!(lisp_strings("(a))").is_err());
 }

@@ -22,9 +22,9 @@ use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::OracleGuard};
 /// Timeout after which a test counts as hanging.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Restores signal handling for child processes, even if the parent ignores signals, as under `nohup` or in a
-/// background shell: children do not inherit handlers, so a handled signal is not ignored by them.
-fn restore_ignored_signals() {
+/// Makes child processes handle signals that this process ignores, as under `nohup` or in a background shell.
+/// Children inherit ignored signals; signals with a handler return to the default in them.
+fn unignore_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -101,7 +101,7 @@ impl Home {
 
     /// Returns a command that is isolated from the machine's configuration and model servers.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        restore_ignored_signals();
+        unignore_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnery"));
         command
             .args(args)
@@ -172,7 +172,7 @@ impl CommandOutput {
 }
 
 #[tokio::test]
-async fn guard_checks_the_store_of_commands() {
+async fn home_opens_the_store_that_commands_write() {
     let home = Home::new();
     home.run(&["run", "--model", "offline", "hi"]).await;
     let listed = home.store.list(ListQuery::default()).await.expect("read");

@@ -7,9 +7,10 @@ use crate::{
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-/// Runs a prompt with these `[[hooks]]` and these model responses.
-async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> CommandOutput {
-    home.write_file("turnery/config.toml", hooks);
+/// Runs a prompt in mode `auto` with `config` as the user's configuration, these model responses and
+/// additional arguments.
+async fn run_prompt(home: &Home, config: &str, answers: Value, more: &[&str]) -> CommandOutput {
+    home.write_file("turnery/config.toml", config);
     let model = home.scripted_model(answers);
     let mut run = vec![
         "run", "--mode", "auto", "--format", "json", "--model", &model,
@@ -19,8 +20,9 @@ async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> 
     home.run(&run).await
 }
 
-/// Returns the events that a command recorded, one object per line, validated against the schema.
-fn received_requests(home: &Home) -> Vec<Value> {
+/// Returns the events that hooks appended to the project's file `told`, after validating each against
+/// schemas/hooks.json.
+fn received_events(home: &Home) -> Vec<Value> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/hooks.json");
     let text = fs::read_to_string(file).expect("a schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
@@ -42,7 +44,8 @@ fn write_file_step(path: &str) -> Value {
     json!({"steps": [{"tool_call": {"name": "write_file", "args": args}}]})
 }
 
-/// In mode auto, without a user to ask.
+/// In mode `auto`, without a user to ask, the model cannot write a file that a hook's command runs, even one
+/// that does not exist yet; it can write other files.
 #[tokio::test]
 async fn editing_a_hook_program_needs_permission() {
     let home = Home::new();
@@ -158,7 +161,7 @@ async fn hook_receives_every_event_in_order() {
     ]);
     let done = run_prompt(&home, &hooks, answers, &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let told = received_requests(&home);
+    let told = received_events(&home);
     let on: Vec<&str> = told.iter().filter_map(|it| it["on"].as_str()).collect();
     assert_eq!(
         on,
@@ -192,7 +195,7 @@ async fn hook_receives_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn stopped_tool_call_reports_reason_to_model() {
+async fn hook_stops_matching_tool_call_and_prints_reason() {
     let home = Home::new();
     let hooks = r#"
 [[hooks]]
@@ -256,7 +259,7 @@ command = "echo '{\"verdict\": \"warn\", \"text\": \"be careful\"}'"
 }
 
 #[tokio::test]
-async fn checkpoint_continues_prompt_and_no_hooks_disables_it() {
+async fn checkpoint_hook_continues_prompt_unless_hooks_are_off() {
     let home = Home::new();
     let hooks = r#"
 [[hooks]]

@@ -31,7 +31,8 @@ const PROGRAMS: [&str; 7] = [
 const ATTRIBUTES: &str =
     "*.command diff=command\n*.text diff=text\n*.plain filter=plain\n*.process filter=process\n";
 
-/// Commands of git itself, and the programs that they run in the repository. The last one dies of its filter.
+/// Arguments of git, each with the repository's programs that git then runs. The last command fails, since
+/// its filter process exits at once.
 const RUN_BY_GIT: [(&[&str], &[&str]); 4] = [
     (
         &["-c", "filter.process.process=", "status"],
@@ -53,9 +54,9 @@ fn git(project: &Path, args: &[&str]) -> Output {
     git.expect("git")
 }
 
-/// Makes the project a repository with uncommitted changes and these settings. Each program in it leaves a mark in
-/// `marks`.
-fn plant(home: &Home, marks: &Path, settings: &str) {
+/// Makes the project a git repository with uncommitted changes and with `settings` in `.git/config`. Each of
+/// its programs creates a file in `marks` when it runs.
+fn create_hostile_repository(home: &Home, marks: &Path, settings: &str) {
     let project = home.project_folder();
     let write = |name: &str, text: &str| home.write_file(project.join(name), text);
     let files = ["a.command", "a.text", "a.plain", "a.process", "a.other"];
@@ -90,7 +91,7 @@ fn plant(home: &Home, marks: &Path, settings: &str) {
     }
 }
 
-/// Lets git find that its index is out of date.
+/// Sets back the modification time of an unchanged file, so that git refreshes its index.
 fn outdate_index(project: &Path, hours: u64) {
     let path = project.join("unchanged");
     let file = fs::File::options().write(true).open(path);
@@ -107,12 +108,13 @@ fn take_marks(marks: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Asks about changes in a repository with these settings, in which none of its programs may run.
-async fn ask_about_changes(settings: &str, sandbox: &str) {
+/// Asks the offline model about changes in a repository with these settings; asserts that none of its
+/// programs runs, and that the answer lists the changes or git was denied.
+async fn assert_no_program_runs(settings: &str, sandbox: &str) {
     let home = Home::new();
     // In a temporary folder, where a confined command can leave a mark.
     let marks = tempfile::tempdir().expect("a folder");
-    plant(&home, marks.path(), settings);
+    create_hostile_repository(&home, marks.path(), settings);
     for prompt in ["what changed?", "run `git status`", "run `git diff`"] {
         outdate_index(&home.project_folder(), 1);
         let run = ["run", "--model", "offline", "--sandbox", sandbox, prompt];
@@ -127,9 +129,9 @@ async fn ask_about_changes(settings: &str, sandbox: &str) {
 #[tokio::test]
 async fn offline_model_runs_no_program_of_a_repository() {
     for sandbox in ["off", "workspace"] {
-        ask_about_changes(&SETTINGS.concat(), sandbox).await;
+        assert_no_program_runs(&SETTINGS.concat(), sandbox).await;
         for settings in SETTINGS {
-            ask_about_changes(settings, sandbox).await;
+            assert_no_program_runs(settings, sandbox).await;
         }
     }
 }
@@ -139,7 +141,7 @@ async fn offline_model_runs_no_program_of_a_repository() {
 fn git_runs_the_programs_of_a_repository() {
     let home = Home::new();
     let marks = tempfile::tempdir().expect("a folder");
-    plant(&home, marks.path(), &SETTINGS.concat());
+    create_hostile_repository(&home, marks.path(), &SETTINGS.concat());
     outdate_index(&home.project_folder(), 1);
     for (args, programs) in RUN_BY_GIT {
         let done = git(&home.project_folder(), args);

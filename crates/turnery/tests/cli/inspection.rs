@@ -20,7 +20,7 @@ pub(crate) fn may_inspect_all() -> bool {
     capabilities(None).is_ok_and(|it| it.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Makes an ordinary user of root.
+/// Returns the command such that it runs as an ordinary user even if the tests run as root.
 fn as_ordinary_user(mut command: Command) -> Command {
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
@@ -28,7 +28,8 @@ fn as_ordinary_user(mut command: Command) -> Command {
     command
 }
 
-/// Reads the environment of a process and opens its memory, as an ordinary user.
+/// Tries, as an ordinary user, to read the environment of a process and to open its memory; returns stdout
+/// and stderr.
 async fn inspect(pid: u32) -> String {
     let line = format!("cat /proc/{pid}/environ; : < /proc/{pid}/mem && echo opened");
     let mut shell = as_ordinary_user(Command::new("sh"));

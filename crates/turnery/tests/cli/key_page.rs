@@ -15,14 +15,14 @@ use std::{
     path::PathBuf,
 };
 
-/// Page that the editor sends the user to.
+/// HTTP client of the page on which the user enters a key.
 struct KeyPageClient {
     /// `127.0.0.1:PORT`
     host: String,
     path: String,
 }
 
-/// A form as browsers send it.
+/// Content type with which browsers submit a form.
 const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// Key that the provider rejects.
@@ -85,7 +85,8 @@ impl KeyPageClient {
     }
 }
 
-/// Starts an editor that supports URLs, with verbose logs and a provider that accepts one key and has none yet.
+/// Starts an editor that supports elicitation by URL. The agent logs verbosely and has one provider, for
+/// which no key is stored yet.
 async fn open_editor(home: &Home) -> Editor {
     let (address, _) = start_provider();
     home.write_file(

@@ -12,18 +12,18 @@ use tokio::{
 /// Timeout; exceeded only by a process that is left behind.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Read end of a FIFO named `lifeline` in the project. Every watched process inherits a write end and writes
-/// one byte.
+/// Read end of a FIFO; `new` creates it as `lifeline` in the project. Every watched process inherits a write
+/// end and writes one byte.
 pub(crate) struct Lifeline {
     reader: Receiver,
     /// Keeps the FIFO open until the first process has opened it.
     writer: Option<Sender>,
 }
 
-/// Shell commands that leave processes behind in every possible way, and their number. Descriptor 9 must be the
-/// lifeline.
-pub(crate) const FUGITIVES: &str = include_str!("fugitives.sh");
-pub(crate) const FUGITIVE_COUNT: usize = 6;
+/// Shell commands that start [`DETACHED_PROCESS_COUNT`] long-lived processes, detached from their parent in
+/// different ways. Descriptor 9 must be the write end of the lifeline.
+pub(crate) const DETACHED_PROCESSES_SCRIPT: &str = include_str!("fugitives.sh");
+pub(crate) const DETACHED_PROCESS_COUNT: usize = 6;
 
 impl Lifeline {
     pub(crate) fn new(home: &Home) -> Self {
@@ -45,7 +45,8 @@ impl Lifeline {
         read.expect("they start").expect("read");
     }
 
-    /// Waits until all processes have ended. Returns how many started after `wait_until_started`.
+    /// Waits until all processes have ended; returns how many had started, without those that
+    /// `wait_until_started` counted.
     pub(crate) async fn wait_until_gone(mut self) -> usize {
         self.writer = None;
         let mut rest = Vec::new();

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-/// A prompt fails without a key; after `turnery login` in a terminal the same process continues, and it deletes
-/// the key when the editor logs out. None of its output contains the key.
+/// Without a key `session/new` fails; after `turnery login` in a terminal the same process continues, and it
+/// deletes the key when the editor logs out. The verbose logs do not contain the key.
 // proves: AUTH-4, AUTH-6, AUTH-7, ELIC-7, G-11, THEME-20
 #[tokio::test]
 async fn running_agent_uses_newly_stored_key() {
@@ -64,7 +64,8 @@ async fn running_agent_uses_newly_stored_key() {
     assert!(done.stderr.contains("DEBUG"), "logs are loud: {done:?}");
 }
 
-/// Like the registry's check: no usable home folder, no network, one line read.
+/// With an empty home folder and without network, as in the registry's check, the first line of output is the
+/// response to `initialize`, with an agent login method; nothing is created or logged.
 // proves: INIT-14, AUTH-3, AUTH-11, G-27
 #[tokio::test]
 async fn first_line_in_empty_home_is_the_answer() {

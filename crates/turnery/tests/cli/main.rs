@@ -1,10 +1,11 @@
-//! End-to-end tests of the binary: output, streams and exit codes.
+//! End-to-end tests of the `turnery` binary, as users, scripts and editors start it.
 #![cfg(unix)]
 
 mod acp;
 mod audio;
 mod backpressure;
 mod client_terminal;
+mod command_policy;
 mod costs;
 mod editor;
 mod editor_examples;
@@ -15,7 +16,6 @@ mod home;
 mod hooks;
 mod hostile_repository;
 mod inspection;
-mod judged_lines;
 mod key_page;
 mod killed_agent;
 mod lifeline;

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::future::Future;
 use turnery_tools::SandboxSupport;
 
-/// Number of `landlock_create_ruleset`, the same on all architectures.
+/// System call number of `landlock_create_ruleset`, the same on all architectures.
 const LANDLOCK_CREATE_RULESET: i64 = 444;
 /// "Function not implemented".
 const ENOSYS: u32 = 38;
@@ -63,8 +63,8 @@ async fn run_line() -> (bool, String) {
     (is_asked, editor.close_input().await.stderr)
 }
 
-/// Number of warnings that commands are not confined.
-fn warnings(stderr: &str) -> usize {
+/// Counts the warnings that commands cannot be confined.
+fn count_warnings(stderr: &str) -> usize {
     stderr.matches("Commands cannot be confined here").count()
 }
 
@@ -73,14 +73,14 @@ fn missing_landlock_is_reported_once_and_commands_ask() {
     without_landlock(async {
         let (is_asked, stderr) = run_line().await;
         assert!(is_asked, "{stderr}");
-        assert_eq!(warnings(&stderr), 1, "{stderr}");
+        assert_eq!(count_warnings(&stderr), 1, "{stderr}");
     });
     // Control: with landlock the same line is confined instead.
     if SandboxSupport::detect().is_usable() {
         block_on(async {
             let (is_asked, stderr) = run_line().await;
             assert!(!is_asked, "{stderr}");
-            assert_eq!(warnings(&stderr), 0, "{stderr}");
+            assert_eq!(count_warnings(&stderr), 0, "{stderr}");
         });
     }
 }

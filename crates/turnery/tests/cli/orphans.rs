@@ -3,7 +3,7 @@
 use crate::{
     editor::{Editor, StartedProcess},
     home::{Home, send_signal, wait_with_output},
-    lifeline::{FUGITIVE_COUNT, FUGITIVES, Lifeline},
+    lifeline::{DETACHED_PROCESS_COUNT, DETACHED_PROCESSES_SCRIPT, Lifeline},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -17,7 +17,9 @@ use turnery_tools::processes::{self, ChildStdio, ProcessTree, ProgramSpec, StopR
 
 /// Returns a command that starts processes in every possible way and then waits forever.
 fn endless_command() -> String {
-    format!("exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; printf u >&9; wait")
+    format!(
+        "exec 9>lifeline\n{DETACHED_PROCESSES_SCRIPT}\necho $PPID > supervisor; printf u >&9; wait"
+    )
 }
 
 /// Returns the name of a model that calls the shell tool once.
@@ -75,7 +77,9 @@ async fn killed_agent_leaves_no_command() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let editor = start_command(&home, json!({ "command": endless_command() })).await;
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     let supervisor = StartedProcess::from_pid_file(&home.project_folder().join("supervisor"));
     editor.kill().await;
     lifeline.wait_until_gone().await;
@@ -85,7 +89,7 @@ async fn killed_agent_leaves_no_command() {
 /// Returns the script of a server that ignores the end of input and signals, and has started other processes.
 fn stubborn_server() -> String {
     let server = include_str!("stubborn_server.sh");
-    format!("exec 9>lifeline\n{FUGITIVES}\n{server}")
+    format!("exec 9>lifeline\n{DETACHED_PROCESSES_SCRIPT}\n{server}")
 }
 
 /// Starts an agent with a session that uses the stubborn server.
@@ -97,7 +101,9 @@ async fn with_server(home: &Home) -> (Editor, Lifeline) {
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
     let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
     editor.request(1, "session/new", params).await;
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     (editor, lifeline)
 }
 
@@ -134,7 +140,9 @@ async fn killed_run_leaves_no_hook() {
         .command(&["run", "--model", &model, "go"])
         .spawn()
         .expect("started");
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     child.kill().await.expect("it runs");
     lifeline.wait_until_gone().await;
 }
@@ -144,7 +152,9 @@ async fn cancelled_command_leaves_no_process() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let mut editor = start_command(&home, json!({ "command": endless_command() })).await;
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     cancel(&mut editor).await;
     editor.wait_for(|message| message["id"] == 2).await;
     // The agent still runs, so the cancel stopped the processes.
@@ -169,7 +179,7 @@ async fn run_until_timeout(command: &str, flags: &[&str]) -> (u64, String) {
         let count = lifeline.wait_until_gone().await;
         let text = result_text(&editor.said).to_owned();
         editor.close_input().await;
-        if count == FUGITIVE_COUNT + 1 {
+        if count == DETACHED_PROCESS_COUNT + 1 {
             return (seconds, text);
         }
     }
@@ -189,9 +199,9 @@ async fn finished_command_leaves_no_daemon() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let wait = "until [ -e all_up ]; do sleep 0.01; done";
-    let command = format!("exec 9>lifeline\n{FUGITIVES}\n{wait}; echo done");
+    let command = format!("exec 9>lifeline\n{DETACHED_PROCESSES_SCRIPT}\n{wait}; echo done");
     let mut editor = start_command(&home, json!({ "command": command })).await;
-    lifeline.wait_until_started(FUGITIVE_COUNT).await;
+    lifeline.wait_until_started(DETACHED_PROCESS_COUNT).await;
     home.write_file("project/all_up", "");
     editor.wait_for(|message| message["id"] == 2).await;
     assert!(result_text(&editor.said).contains("done\nexit code: 0"));
@@ -282,7 +292,7 @@ async fn unkillable_process_is_named_after_a_cancel() {
 /// Returns a command that stops its supervisor, which is resumed for the shutdown.
 fn supervisor_stopping_command() -> String {
     format!(
-        "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; \
+        "exec 9>lifeline\n{DETACHED_PROCESSES_SCRIPT}\necho $PPID > supervisor; kill -STOP $PPID; \
          printf u >&9; while :; do kill -STOP $PPID; sleep 0.01; done"
     )
 }
@@ -297,7 +307,9 @@ async fn stopped_supervisor_is_woken_by_a_cancel() {
         UNCONFINED,
     )
     .await;
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     cancel(&mut editor).await;
     editor.wait_for(|message| message["id"] == 2).await;
     lifeline.wait_until_gone().await;
@@ -316,10 +328,12 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let command = format!(
-        "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
+        "exec 9>lifeline\n{DETACHED_PROCESSES_SCRIPT}\necho $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
     );
     let editor = start_command_with(&home, json!({ "command": command }), UNCONFINED).await;
-    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    lifeline
+        .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+        .await;
     let supervisor = StartedProcess::from_pid_file(&home.project_folder().join("supervisor"));
     editor.kill().await;
     lifeline.wait_until_gone().await;
@@ -426,7 +440,9 @@ async fn hangup_ends_a_run_like_termination() {
         let model = shell_model(&home, &json!({ "command": endless_command() }));
         let args = ["run", "--model", &model, "--mode", "auto", "go"];
         let child = home.command(&args).spawn().expect("started");
-        lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+        lifeline
+            .wait_until_started(DETACHED_PROCESS_COUNT + 1)
+            .await;
         send_signal(&child, kind);
         let done = wait_with_output(child).await;
         lifeline.wait_until_gone().await;
@@ -466,7 +482,9 @@ async fn kill_all_ends_every_tree_from_any_thread() {
         start().await.expect("started"),
         start().await.expect("started"),
     ];
-    lifeline.wait_until_started(2 * (FUGITIVE_COUNT + 1)).await;
+    lifeline
+        .wait_until_started(2 * (DETACHED_PROCESS_COUNT + 1))
+        .await;
     thread::spawn(processes::kill_all).join().expect("ended");
     lifeline.wait_until_gone().await;
     for tree in trees {

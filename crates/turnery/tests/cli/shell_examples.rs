@@ -1,4 +1,5 @@
-//! Checks that the commands in examples/shell/README.md do what the text before them says.
+//! turnery in shell pipes: the commands in examples/shell/README.md work, and a closed stdout prints no
+//! error.
 
 use crate::home::{Home, wait_with_output};
 use serde_json::json;
@@ -7,7 +8,7 @@ use std::path::Path;
 const QUESTION: &str = "list the TODOs\n";
 const LOG: &str = "a.c:3:5: error: expected ';'\n";
 
-/// Runs a line in a repository with a change in `a.rs`, a TODO and a failed build.
+/// Runs a shell command line in the project, with turnery in `PATH`; asserts exit code 0 and returns stdout.
 async fn run_line(home: &Home, line: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_turnery"));
     let folder = program.parent().expect("a folder").display();
@@ -78,7 +79,7 @@ async fn documented_shell_lines_work() {
 }
 
 #[tokio::test]
-async fn closed_stdout_is_no_error() {
+async fn closed_stdout_prints_no_error() {
     let home = Home::new();
     let text: Vec<String> = (0..4000).map(|n| format!("word {n} ")).collect();
     let model = home.scripted_model(json!([{"steps": [{"text": text}]}]));

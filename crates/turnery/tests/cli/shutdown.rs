@@ -17,12 +17,13 @@ use std::{
 };
 use tokio::io::AsyncReadExt as _;
 
-/// Timeout, exceeded only by a hang. The cases `leaving` and `leaving-busy` check how fast turnery exits, with
-/// a clock that is fair on a busy machine.
+/// Timeout, exceeded only by a hang. The conformance cases `leaving` and `leaving-busy` check how fast
+/// turnery exits, with a clock that is fair on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Starts an editor with a prompt (id 2) during a command; returns the processes that the command has started. The
-/// command prints `ready`, but its text does not contain that word.
+/// Starts an editor and a prompt (request 2) whose model runs `command`; waits until the command prints
+/// `ready`. The command must write the pid files `leader`, `child` and `grandchild`, whose processes are
+/// returned, and its text must not contain the word `ready`.
 async fn open_during_command(home: &Home, command: &str) -> (Editor, [StartedProcess; 3]) {
     let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
@@ -133,7 +134,8 @@ async fn signal_ends_drain() {
     assert!(left.took < TIMEOUT, "{:?}", left.took);
 }
 
-/// On a hanging disk, requests are still answered and the process still exits.
+/// Requests that wait for a locked session store, as for a hanging disk, are still answered, and the process
+/// exits.
 // proves: TR-6, TR-7, RPC-12
 #[tokio::test]
 async fn requests_pending_at_exit_are_answered() {
@@ -154,9 +156,6 @@ async fn requests_pending_at_exit_are_answered() {
     assert!(left.took < TIMEOUT, "{:?}", left.took);
 }
 
-/// Timeout, exceeded only by a process that hangs forever.
-const HANG_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Starts an editor whose agent is stuck during a command. The agent stays stuck while the returned file is open.
 async fn open_stuck_during_command(home: &Home) -> (Editor, [StartedProcess; 3], File) {
     let (mut editor, started) = open_during_command(home, ENDLESS_COMMAND).await;
@@ -175,7 +174,7 @@ async fn block_agent_thread(home: &Home, editor: &mut Editor) -> File {
     // Opening succeeds once the agent has opened the other end to read.
     let opening =
         tokio::task::spawn_blocking(move || OpenOptions::new().write(true).open(scenario));
-    let pipe = tokio::time::timeout(HANG_TIMEOUT, opening).await;
+    let pipe = tokio::time::timeout(TIMEOUT, opening).await;
     let pipe = pipe.expect("it reads").expect("no panic");
     pipe.expect("opened")
 }
@@ -183,7 +182,7 @@ async fn block_agent_thread(home: &Home, editor: &mut Editor) -> File {
 /// Asserts that the agent ended itself with the exit code and message of the watchdog, and all its processes
 /// with it.
 async fn assert_ended_by_watchdog(mut editor: Editor, started: [StartedProcess; 3]) {
-    let ended = tokio::time::timeout(HANG_TIMEOUT, editor.child.wait()).await;
+    let ended = tokio::time::timeout(TIMEOUT, editor.child.wait()).await;
     let code = ended.expect("it ends").expect("waited").code();
     assert_eq!(code, Some(75));
     let mut told = String::new();
@@ -215,7 +214,7 @@ async fn signals_end_a_stuck_agent() {
     }
 }
 
-/// Nothing is left to write, and stdin stays open.
+/// A closed stdout ends the agent even if it has nothing to write and stdin stays open.
 // proves: TR-11
 #[tokio::test]
 async fn closed_stdout_ends_an_idle_agent() {
@@ -223,7 +222,7 @@ async fn closed_stdout_ends_an_idle_agent() {
     let model = home.scripted_model(json!([]));
     let (mut editor, _) = Editor::with_session(&home, &["acp", "--model", &model]).await;
     editor.output = None;
-    let ended = tokio::time::timeout(HANG_TIMEOUT, editor.child.wait()).await;
+    let ended = tokio::time::timeout(TIMEOUT, editor.child.wait()).await;
     assert_eq!(ended.expect("it ends").expect("waited").code(), Some(0));
 }
 
@@ -242,7 +241,7 @@ async fn watchdog_survives_failing_poll() {
     // Below the number of open descriptors, so that the next poll fails.
     prlimit(Some(pid), Resource::Nofile, none).expect("limited");
     send_signal(&editor.child, Signal::TERM);
-    let ended = tokio::time::timeout(HANG_TIMEOUT, editor.child.wait()).await;
+    let ended = tokio::time::timeout(TIMEOUT, editor.child.wait()).await;
     assert_eq!(ended.expect("it ends").expect("waited").code(), Some(75));
     let mut told = String::new();
     let mut stderr = editor.stderr.take().expect("piped");

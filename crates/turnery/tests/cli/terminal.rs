@@ -1,4 +1,4 @@
-//! `turnery run` at a terminal: questions are asked and answered there.
+//! turnery at a terminal: `turnery run` asks for permission there, and bare `turnery` prints first steps.
 
 use crate::home::{CommandOutput, Home, wait_with_output};
 use rustix::{
@@ -24,18 +24,18 @@ pub(crate) fn open_pty() -> rustix::io::Result<(File, File)> {
 }
 
 /// Returns the terminal output up to and including `end`.
-pub(crate) fn read_until(person: &mut File, end: &str) -> String {
+pub(crate) fn read_until(user_end: &mut File, end: &str) -> String {
     let mut seen = String::new();
     let mut block = [0; 1024];
     while !seen.contains(end) {
-        let read = person.read(&mut block).expect("the program is there");
+        let read = user_end.read(&mut block).expect("the program is there");
         seen.push_str(&String::from_utf8_lossy(&block[..read]));
     }
     seen
 }
 
-/// Runs a prompt at a terminal with a model that makes this call, and types one of `answers` after each question.
-/// Returns the first question with the output before it, and the end of the run.
+/// Runs a prompt at a terminal with a model that makes this call, and types the `answers` in order, one after
+/// each question. Returns the output up to the end of the first question, and the output of the command.
 async fn run_and_answer<const N: usize>(
     home: &Home,
     call: Value,

@@ -3,8 +3,8 @@
 use crate::home::Home;
 use serde_json::{Value, json};
 
-fn scripted_model(home: &Home, file: &str, text: &str, output: u64) -> String {
-    let usage = json!({"input": 10, "output": output});
+fn scripted_model(home: &Home, file: &str, text: &str, output_tokens: u64) -> String {
+    let usage = json!({"input": 10, "output": output_tokens});
     let scenario = json!({"answers": [{"steps": [{"text": text}], "usage": usage}]});
     let path = home.write_file(file, &scenario.to_string());
     format!("scripted:{}", path.display())
@@ -67,7 +67,7 @@ async fn a_judge_picks_and_json_has_all_candidates() {
     assert_eq!(result["turns"], 3);
 }
 
-/// No session is created.
+/// More than eight candidates are a usage error, for which no session is created; eight are accepted.
 // proves: LOOP-70
 #[tokio::test]
 async fn too_many_models_are_a_usage_error() {

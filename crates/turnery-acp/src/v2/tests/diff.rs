@@ -9,7 +9,7 @@ fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
 }
 
 // proves: V2-14
-/// A changed file, with context lines and a mark for a missing newline at the end.
+/// The patch of a changed file has absolute paths, context lines and a mark for a missing newline at the end.
 #[test]
 fn changed_file_has_patch_with_absolute_paths() {
     let old = "1\n2\n3\n4\n5\n6\n7\n8\n9";
@@ -41,7 +41,7 @@ fn changed_file_has_patch_with_absolute_paths() {
 }
 
 // proves: V2-14
-/// Unusual paths are quoted as by Git; new and empty files too.
+/// Unusual paths are quoted as by Git, and a new empty file has only a header.
 #[test]
 fn paths_and_new_files_follow_git_format() {
     let added = diff("/w/\u{e4} \"q\"\\\n", None, "");

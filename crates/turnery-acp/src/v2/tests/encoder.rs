@@ -78,7 +78,7 @@ fn plan_has_stable_id() {
     assert_eq!(encode_replayed(kinds()), plan);
 }
 
-/// Notices need no capability in v2 and are not replayed; a completed compaction is.
+/// Notices and compactions need no capability in v2; a replay omits notices and failed compactions.
 #[test]
 fn notices_are_separate_updates() {
     let size = ContextSize::default();
@@ -144,7 +144,8 @@ fn notices_are_separate_updates() {
     assert_eq!(encode_replayed(kinds()), [] as [Value; 0]);
 }
 
-/// Context usage needs both numbers; a value that ends a loop is shown once.
+/// Context usage is sent only if the size of the context window is known; a value that ends a loop is shown
+/// once.
 #[test]
 fn usage_and_final_values_are_sent() {
     let usage = Usage {

@@ -49,7 +49,7 @@ fn detail() -> impl Strategy<Value = CallDetail> {
         })
 }
 
-fn envelope() -> impl Strategy<Value = (ToolEnvelope, Disposition, Option<LoopId>)> {
+fn call_end() -> impl Strategy<Value = (ToolEnvelope, Disposition, Option<LoopId>)> {
     let result = prop_oneof![
         prop::collection::vec("[a-z\n]{0,3}", 0..3)
             .prop_map(|texts| ToolEnvelope::ok(texts.into_iter().map(Content::text).collect())),
@@ -79,8 +79,8 @@ fn envelope() -> impl Strategy<Value = (ToolEnvelope, Disposition, Option<LoopId
         )
 }
 
-/// Generates the events of a running call.
-fn call_events(id: CallId) -> impl Strategy<Value = EventKind> {
+/// Generates an event between the request of a call and its start.
+fn call_event(id: CallId) -> impl Strategy<Value = EventKind> {
     let asked = id.clone();
     let says = id.clone();
     prop_oneof![
@@ -101,8 +101,8 @@ fn call_events(id: CallId) -> impl Strategy<Value = EventKind> {
 
 fn call_history(n: usize) -> impl Strategy<Value = Vec<EventKind>> {
     let id = CallId::from(format!("c{n}").as_str());
-    let between = prop::collection::vec(call_events(id.clone()), 0..5);
-    (detail(), between, envelope()).prop_map(move |(detail, between, end)| {
+    let between = prop::collection::vec(call_event(id.clone()), 0..5);
+    (detail(), between, call_end()).prop_map(move |(detail, between, end)| {
         let asked = ToolCall::new(id.clone(), "tool", json!({"a": 1}));
         let (envelope, disposition, child_loop_id) = end;
         let mut kinds = vec![EventKind::ToolCallRequested {
@@ -126,7 +126,7 @@ fn call_history(n: usize) -> impl Strategy<Value = Vec<EventKind>> {
     })
 }
 
-fn loop_of(between: Vec<EventKind>) -> Vec<EventKind> {
+fn wrap_in_loop(between: Vec<EventKind>) -> Vec<EventKind> {
     let content = vec![Content::text("hello")];
     let mut kinds = vec![
         loop_start(Some(config(Some(100)))),
@@ -148,7 +148,7 @@ proptest! {
     // proves: V2-11, V2-12
     #[test]
     fn live_updates_fold_to_the_replay(calls in (call_history(1), call_history(2))) {
-        let kinds = loop_of([calls.0, calls.1].concat());
+        let kinds = wrap_in_loop([calls.0, calls.1].concat());
         let mut told = encode_live(kinds.clone());
         // Sent at the end of a prompt, which is not an event.
         told.push(json!({"sessionUpdate": "state_update", "state": "idle"}));

@@ -27,8 +27,7 @@ fn become_idle(state: &mut StateReporter, to: &mut UpdateWriter) {
 }
 
 // proves: V2-8, V2-9
-/// The session waits for the user only if nothing else runs; only changes are reported, and each start gets
-/// its end.
+/// The session requires action only while no call runs, and only changes of its state are reported.
 #[test]
 fn state_is_reported_when_it_changes() {
     assert_eq!(reported_states(&[become_idle]), [] as [&str; 0]);

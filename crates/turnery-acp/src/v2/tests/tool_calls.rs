@@ -150,7 +150,7 @@ fn replayed_call_is_sent_once_in_final_state() {
     assert_eq!(told[0]["status"], "failed");
 }
 
-/// Progress is shown beside the content.
+/// Progress is shown as content of the call.
 #[test]
 fn progress_is_shown() {
     let says = EventKind::ToolProgress {

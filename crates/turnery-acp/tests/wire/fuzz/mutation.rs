@@ -66,16 +66,16 @@ const PIECES: [&str; 32] = [
 ];
 
 /// Derives a new input.
-pub(super) fn mutate(pool: &[Vec<u8>], dice: &mut FuzzRng) -> Vec<u8> {
-    let mut input = dice.pick(pool).clone();
-    for _ in 0..=dice.below(6) {
-        input = match dice.below(10) {
-            0..5 => mutate_json(&input, dice),
+pub(super) fn mutate(pool: &[Vec<u8>], rng: &mut FuzzRng) -> Vec<u8> {
+    let mut input = rng.pick(pool).clone();
+    for _ in 0..=rng.below(6) {
+        input = match rng.below(10) {
+            0..5 => mutate_json(&input, rng),
             5 => {
-                let other: &Vec<u8> = dice.pick(pool);
-                splice_lines(&input, other, dice)
+                let other: &Vec<u8> = rng.pick(pool);
+                splice_lines(&input, other, rng)
             }
-            _ => mutate_bytes(input, dice),
+            _ => mutate_bytes(input, rng),
         };
     }
     input.truncate(64 << 10);
@@ -83,15 +83,15 @@ pub(super) fn mutate(pool: &[Vec<u8>], dice: &mut FuzzRng) -> Vec<u8> {
 }
 
 /// Changes, removes or duplicates one value of one line.
-fn mutate_json(input: &[u8], dice: &mut FuzzRng) -> Vec<u8> {
+fn mutate_json(input: &[u8], rng: &mut FuzzRng) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = input
         .split(|byte| *byte == b'\n')
         .map(<[u8]>::to_vec)
         .collect();
-    let at = dice.below(lines.len());
+    let at = rng.below(lines.len());
     if let Ok(mut message) = serde_json::from_slice::<Value>(&lines[at]) {
         let nodes = count_nodes(&message);
-        change_node(&mut message, &mut dice.below(nodes), dice);
+        change_node(&mut message, &mut rng.below(nodes), rng);
         lines[at] = message.to_string().into_bytes();
     }
     lines.join(&b'\n')
@@ -105,61 +105,62 @@ fn count_nodes(value: &Value) -> usize {
     }
 }
 
-/// Changes the value `far` nodes away.
-fn change_node(value: &mut Value, far: &mut usize, dice: &mut FuzzRng) -> bool {
-    if *far == 0 {
-        let piece: &&str = dice.pick(&PIECES);
+/// Changes the value at `index` of a depth-first walk, which this function counts down; returns true
+/// if it was reached.
+fn change_node(value: &mut Value, index: &mut usize, rng: &mut FuzzRng) -> bool {
+    if *index == 0 {
+        let piece: &&str = rng.pick(&PIECES);
         let piece = serde_json::from_str(piece);
-        match (dice.below(4), &mut *value) {
+        match (rng.below(4), &mut *value) {
             (0, Value::Object(members)) if !members.is_empty() => {
-                let name = members.keys().nth(dice.below(members.len())).cloned();
+                let name = members.keys().nth(rng.below(members.len())).cloned();
                 name.and_then(|name| members.remove(&name));
             }
             (0, Value::Array(items)) if !items.is_empty() => {
-                items.push(items[dice.below(items.len())].clone());
+                items.push(items[rng.below(items.len())].clone());
             }
-            (1, Value::String(text)) => *text = text.repeat(dice.below(300)),
+            (1, Value::String(text)) => *text = text.repeat(rng.below(300)),
             _ => *value = piece.unwrap_or(Value::Null),
         }
         return true;
     }
-    *far -= 1;
+    *index -= 1;
     match value {
-        Value::Array(items) => items.iter_mut().any(|item| change_node(item, far, dice)),
+        Value::Array(items) => items.iter_mut().any(|item| change_node(item, index, rng)),
         Value::Object(members) => members
             .values_mut()
-            .any(|item| change_node(item, far, dice)),
+            .any(|item| change_node(item, index, rng)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
 /// Joins some lines of one input with some of another.
-fn splice_lines(one: &[u8], other: &[u8], dice: &mut FuzzRng) -> Vec<u8> {
+fn splice_lines(one: &[u8], other: &[u8], rng: &mut FuzzRng) -> Vec<u8> {
     let split = |input: &[u8]| -> Vec<Vec<u8>> {
         let lines = input.split(|byte| *byte == b'\n');
         lines.map(<[u8]>::to_vec).collect()
     };
     let (mut lines, mut more) = (split(one), split(other));
-    lines.truncate(1 + dice.below(lines.len()));
-    lines.extend(more.split_off(dice.below(more.len())));
+    lines.truncate(1 + rng.below(lines.len()));
+    lines.extend(more.split_off(rng.below(more.len())));
     lines.join(&b'\n')
 }
 
 /// Changes some of the bytes.
-fn mutate_bytes(mut input: Vec<u8>, dice: &mut FuzzRng) -> Vec<u8> {
-    let at = dice.below(input.len());
-    let end = (at + dice.below(40)).min(input.len());
-    match dice.below(5) {
-        0 if at < input.len() => input[at] ^= 1 << dice.below(8),
+fn mutate_bytes(mut input: Vec<u8>, rng: &mut FuzzRng) -> Vec<u8> {
+    let at = rng.below(input.len());
+    let end = (at + rng.below(40)).min(input.len());
+    match rng.below(5) {
+        0 if at < input.len() => input[at] ^= 1 << rng.below(8),
         1 => drop(input.drain(at..end)),
         2 => {
             let again = input[at..end].to_vec();
             input.splice(at..at, again);
         }
         _ => {
-            let piece: &&str = dice.pick(&PIECES);
+            let piece: &&str = rng.pick(&PIECES);
             let piece = piece.as_bytes().to_vec();
-            input.splice(at..if dice.below(2) == 0 { at } else { end }, piece);
+            input.splice(at..if rng.below(2) == 0 { at } else { end }, piece);
         }
     }
     input

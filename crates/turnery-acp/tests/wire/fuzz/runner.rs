@@ -55,7 +55,7 @@ pub(super) fn run_input(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> 
 
 /// Creates an environment in which some answers are calls; one needs permission, and one ends only when
 /// cancelled.
-fn world() -> TestEnv {
+fn fuzz_env() -> TestEnv {
     let call = |name: &str| json!({"steps": [{"tool_call": {"name": name, "args": {}}}]});
     TestEnv::new(json!([
         {"steps": [{"text": ["a ", "b"]}]},
@@ -66,7 +66,7 @@ fn world() -> TestEnv {
 }
 
 async fn run_connection(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> {
-    let world = world();
+    let world = fuzz_env();
     let (to_agent, agent_input) = pipe::pipe().expect("a pipe");
     let (agent_output, from_agent) = pipe::pipe().expect("a pipe");
     let options = ServeOptions {
@@ -85,7 +85,7 @@ async fn run_connection(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> 
     let client = FuzzClient {
         judge: Judge::for_random_requests(),
         to_agent: Some(to_agent),
-        dice: FuzzRng::new(seed),
+        rng: FuzzRng::new(seed),
         session,
         lines: 0,
         line_kinds: Vec::new(),
@@ -102,7 +102,7 @@ async fn run_connection(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> 
 struct FuzzClient {
     judge: Judge,
     to_agent: Option<pipe::Sender>,
-    dice: FuzzRng,
+    rng: FuzzRng,
     session: watch::Sender<Option<String>>,
     lines: usize,
     line_kinds: Vec<String>,
@@ -145,7 +145,7 @@ impl FuzzClient {
                             self.write(&bytes).await;
                             part = parts.next();
                             let needs = part.as_ref().is_some_and(|part| find_bytes(part, b"SESSION").is_some());
-                            let wait = match needs && id.is_none() || part.is_none() || self.dice.below(4) == 0 {
+                            let wait = match needs && id.is_none() || part.is_none() || self.rng.below(4) == 0 {
                                 true => CLIENT_WAIT,
                                 false => Duration::ZERO,
                             };
@@ -186,8 +186,8 @@ impl FuzzClient {
             self.session.send_replace(Some(id.to_owned()));
         }
         if message["method"].is_string() && message.get("id").is_some() {
-            let chosen = message["params"]["options"][self.dice.below(5)]["optionId"].clone();
-            let result = match self.dice.below(6) {
+            let chosen = message["params"]["options"][self.rng.below(5)]["optionId"].clone();
+            let result = match self.rng.below(6) {
                 0 => return Ok(()),
                 1 => json!({"outcome": {"outcome": "cancelled"}}),
                 2 => json!(null),

@@ -17,7 +17,7 @@ use turnery_agent::Agent;
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Environment variable that runs every test with v2 enabled.
-pub(crate) const WITH_V2: &str = "TURNERY_WIRE_WITH_V2";
+pub(crate) const V2_VARIABLE: &str = "TURNERY_WIRE_WITH_V2";
 
 /// Client connected to an agent.
 pub(crate) struct TestClient {
@@ -51,7 +51,7 @@ impl TestClient {
 
     /// Connects, and reads nothing until [`Self::start_reading`].
     pub(crate) fn connect_without_reading(agent: Arc<Agent>, mut options: ServeOptions) -> Self {
-        options.v2 |= std::env::var_os(WITH_V2).is_some();
+        options.v2 |= std::env::var_os(V2_VARIABLE).is_some();
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
         let served = thread::spawn(move || {
@@ -91,7 +91,7 @@ impl TestClient {
         self.lines = Some(lines);
     }
 
-    /// Closes the output pipe, which the agent notices.
+    /// Closes the output pipe of a client that has not started reading; the agent notices.
     pub(crate) fn drop_output(&mut self) {
         self.output = None;
     }
@@ -152,11 +152,11 @@ impl TestClient {
     /// Sends a prompt with one text and waits for its end; returns the stop reason.
     pub(crate) fn prompt(&mut self, session: &str, text: &str) -> Value {
         let asked = self.send_prompt(session, text);
-        self.stop_reason(&asked)
+        self.wait_for_stop_reason(&asked)
     }
 
     /// Waits for the end of a prompt; returns the stop reason.
-    pub(crate) fn stop_reason(&mut self, asked: &Value) -> Value {
+    pub(crate) fn wait_for_stop_reason(&mut self, asked: &Value) -> Value {
         result_of(&self.wait_for_response(asked))["stopReason"].clone()
     }
 
@@ -326,7 +326,7 @@ pub(crate) fn result_of(answer: &Value) -> &Value {
 }
 
 /// Returns the code of an error response.
-pub(crate) fn error_of(answer: &Value) -> i64 {
+pub(crate) fn error_code_of(answer: &Value) -> i64 {
     answer["error"]["code"]
         .as_i64()
         .unwrap_or_else(|| panic!("{answer}"))

@@ -1,51 +1,53 @@
-//! Classifies lines of the client by what turnery owes for them (RPC-1 to RPC-8).
+//! Classifies client lines by the response that the agent must send (RPC-1 to RPC-8).
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, value::RawValue};
 use turnery_acp::LINE_LIMIT;
 
-/// Line of the client.
+/// Client line, classified by the response that it requires.
 pub(super) enum ClientLine {
-    /// Nothing is owed: a blank line, or garbage shaped like a response.
-    Nothing,
-    /// An error with a null id is owed.
+    /// Blank line or invalid response, neither of which gets a response.
+    Ignored,
+    /// Malformed line, which must be answered by an error with a null id.
     Malformed,
     Message {
         message: Value,
-        /// True for a request whose response must be an error.
-        is_faulty: bool,
+        /// True if `jsonrpc` is missing or not `"2.0"`; a request like this must get an error.
+        has_invalid_version: bool,
     },
 }
 
 /// Members with a meaning in JSON-RPC. Repeated members are errors, others are ignored.
 #[derive(Deserialize)]
 struct Members<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_nullable")]
     error: Option<&'a RawValue>,
 }
 
-/// Reads a member that may be `null`.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+/// Deserializes a member that is present as `Some`, even if its value is `null`.
+fn deserialize_nullable<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Classifies a line, which has no line end.
+/// Classifies a client line, passed without its line end.
 pub(super) fn classify(line: &[u8]) -> ClientLine {
     if line.len() > LINE_LIMIT {
         return ClientLine::Malformed;
     }
     if line.trim_ascii().is_empty() {
-        return ClientLine::Nothing;
+        return ClientLine::Ignored;
     }
     let text = std::str::from_utf8(line).ok();
     let text = text.filter(|text| text.trim_start().starts_with('{'));
@@ -60,9 +62,9 @@ pub(super) fn classify(line: &[u8]) -> ClientLine {
     let Some(method) = members.method else {
         return match (result, error) {
             (None, None) => ClientLine::Malformed,
-            (Some(_), None | Some("null")) if is_id_valid => members.message(text),
-            (None, Some(error)) if is_id_valid && error != "null" => members.message(text),
-            _ => ClientLine::Nothing,
+            (Some(_), None | Some("null")) if is_id_valid => members.to_client_line(text),
+            (None, Some(error)) if is_id_valid && error != "null" => members.to_client_line(text),
+            _ => ClientLine::Ignored,
         };
     };
     let has_outcome = result.is_some() || error.is_some();
@@ -74,11 +76,11 @@ pub(super) fn classify(line: &[u8]) -> ClientLine {
     {
         return ClientLine::Malformed;
     }
-    members.message(text)
+    members.to_client_line(text)
 }
 
 impl Members<'_> {
-    fn message(&self, text: &str) -> ClientLine {
+    fn to_client_line(&self, text: &str) -> ClientLine {
         let member =
             |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
         // A line may be nested too deeply for a value; its id and its method are not.
@@ -91,7 +93,7 @@ impl Members<'_> {
         });
         let version = self.jsonrpc.map(RawValue::get);
         ClientLine::Message {
-            is_faulty: version != Some("\"2.0\""),
+            has_invalid_version: version != Some("\"2.0\""),
             message,
         }
     }

@@ -1,10 +1,10 @@
-//! Folds v2 updates into what a client knows after them, by the rules of the draft alone: omitted fields keep
-//! their values, `null` and empty lists clear, chunks append.
+//! Folds v2 updates into the session state that a client has afterwards, by the rules of the draft: omitted
+//! fields keep their values, `null` and empty lists clear, chunks append.
 
 use serde_json::{Map, Value, json};
 
-/// Lasting state of a session: messages, calls, terminals, plans and summaries in order of appearance, and the
-/// values that exist once.
+/// State of a session after all its updates: messages, calls, plans and compactions in order of appearance,
+/// and the values of the session itself, such as its state and usage.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FoldedSession {
     entries: Vec<(String, Value)>,
@@ -87,8 +87,8 @@ impl FoldedSession {
         }
     }
 
-    fn entry(&mut self, sort: &str, key: &str, update: &Value) -> &mut Map<String, Value> {
-        let id = format!("{sort} {}", update[key].as_str().expect("an id"));
+    fn entry(&mut self, kind: &str, key: &str, update: &Value) -> &mut Map<String, Value> {
+        let id = format!("{kind} {}", update[key].as_str().expect("an id"));
         let found = self.entries.iter().position(|(known, _)| *known == id);
         let at = found.unwrap_or_else(|| {
             self.entries.push((id, json!({})));
@@ -108,8 +108,9 @@ impl FoldedSession {
         list.push(update[field].clone());
     }
 
-    /// Removes what only live updates have: terminals (a replay has their text in the result), compactions
-    /// without effect and times. Joins adjacent texts.
+    /// Removes entries and fields that a replay does not report: terminals (a replay has their text in the
+    /// result), compactions that did not complete, the title and the time of the last update. Joins adjacent
+    /// texts.
     fn normalize(&mut self) {
         self.prompt_start = 0;
         self.session.remove("updatedAt");
@@ -129,7 +130,7 @@ impl FoldedSession {
     }
 }
 
-/// Appends a text to the one before it.
+/// Appends `later` to `text` if both are text blocks; returns true if it did.
 fn join_text(text: &mut Value, later: &Value) -> bool {
     let (Some(first), Some(second)) = (text["text"].as_str(), later["text"].as_str()) else {
         return false;
@@ -138,7 +139,8 @@ fn join_text(text: &mut Value, later: &Value) -> bool {
     true
 }
 
-/// Applies a patch with three states: absent, cleared and set. Metadata is patched by key.
+/// Applies a patch: absent fields keep their values, `null` and empty lists remove them, others replace them.
+/// Metadata is patched by key.
 fn patch_map(entry: &mut Map<String, Value>, update: &Value) {
     for (key, value) in update.as_object().expect("an object") {
         let empty = value.as_array().is_some_and(Vec::is_empty);

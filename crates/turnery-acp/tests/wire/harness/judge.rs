@@ -1,9 +1,9 @@
-//! Judges both directions of a connection: the suite's oracle by the rules of the protocol, and [`Promises`] by
-//! what turnery promises beyond them.
+//! Checks both directions of a connection: the suite's oracle checks the rules of the protocol, and
+//! [`Promises`] checks what turnery guarantees beyond them.
 
 use super::{
     client_line::{ClientLine, classify},
-    promises::Promises,
+    promises::GuaranteeChecker,
 };
 use acp_conformance::oracle::{Oracle, OutputEnding, Violation};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 #[derive(Default)]
 pub(crate) struct Judge {
     oracle: Oracle,
-    promises: Promises,
+    promises: GuaranteeChecker,
     /// Number of accepted `initialize` requests.
     initialize_count: usize,
     /// Bytes of a client line that has no newline yet.
@@ -20,9 +20,9 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Returns a judge for a client whose requests overlap at random, so that a replay may repeat what is live: it
-    /// does not check turnery's promises about sessions. Once two open requests have one id, it checks no rule that
-    /// depends on which of them is answered, but still counts the responses.
+    /// Returns a lenient judge for a client that sends random, overlapping requests: it skips the promises
+    /// about sessions, excuses violations that can be due to overlapping, and ignores all violations of the
+    /// oracle once a request id was null or used twice at a time. Every request must still be answered.
     pub(crate) fn for_random_requests() -> Self {
         let mut judge = Self::default();
         judge.promises.skips_sessions = true;
@@ -34,22 +34,22 @@ impl Judge {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.partial_line.extend_from_slice(piece);
             if self.partial_line.ends_with(b"\n") {
-                self.client_line();
+                self.check_client_line();
             }
         }
     }
 
     /// Observes the end of input: an unterminated last line counts as a line.
     pub(crate) fn client_closed(&mut self) {
-        self.client_line();
+        self.check_client_line();
         self.promises.client_closed();
     }
 
-    fn client_line(&mut self) {
+    fn check_client_line(&mut self) {
         let line = std::mem::take(&mut self.partial_line);
         let classified = classify(line.strip_suffix(b"\n").unwrap_or(&line));
         match &classified {
-            ClientLine::Nothing => {}
+            ClientLine::Ignored => {}
             // The oracle need not know why turnery takes the line for malformed.
             ClientLine::Malformed => self.oracle.on_sent_line("malformed"),
             // turnery reads only the number's digits, but the oracle cannot hold it.

@@ -1,8 +1,8 @@
-//! Checks what turnery promises beyond the protocol's rules, which the suite's oracle checks: a protocol may leave
-//! open what one agent always does.
+//! Checks behaviour that turnery guarantees although the protocol leaves it open. The rules of the protocol
+//! itself are checked by the suite's oracle.
 
-/// Returns the broken promise as an error unless the condition holds.
-macro_rules! hold {
+/// Returns an error that describes the violation unless the condition holds.
+macro_rules! ensure {
     ($held:expr, $($promise:tt)+) => {
         if !$held {
             return Err(format!($($promise)+));
@@ -21,20 +21,20 @@ use session_v1::SessionV1;
 use session_v2::SessionV2;
 use std::collections::HashMap;
 
-/// Broken promise, as text.
+/// Result of a check; the error describes the broken promise.
 pub(super) type PromiseResult = Result<(), String>;
 
-/// State of one connection.
+/// Checker of one connection for behaviour that turnery guarantees beyond the protocol.
 #[derive(Default)]
-pub(super) struct Promises {
+pub(super) struct GuaranteeChecker {
     /// Negotiated protocol version, from the last response to `initialize`.
     version: u64,
-    /// Number of errors with a null id that malformed lines are still owed.
+    /// Number of malformed lines that have not yet been answered by an error with a null id.
     owed_errors: usize,
     /// Client requests without a response.
     pending_requests: Vec<PendingRequest>,
-    /// Number of responses to open requests that share an id.
-    answered_twins: HashMap<String, usize>,
+    /// Number of responses so far by request id, while several open requests have the same id.
+    response_counts: HashMap<String, usize>,
     /// Agent requests without a response: id, method and parameters.
     agent_requests: Vec<(Value, String, Value)>,
     sessions_v1: HashMap<String, SessionV1>,
@@ -42,7 +42,7 @@ pub(super) struct Promises {
     is_client_closed: bool,
     /// True if only lines are checked, and not what is said about sessions.
     pub(super) skips_sessions: bool,
-    /// True once the client has used an id that may be that of another response.
+    /// True once the client has sent a request whose id is null or is also the id of another open request.
     pub(super) has_ambiguous_id: bool,
 }
 
@@ -54,16 +54,16 @@ struct PendingRequest {
     session: String,
     /// True for a slash command, which is answered beside a running prompt.
     is_command: bool,
-    /// True if `jsonrpc` is missing, so that the response must be an error.
+    /// True if `jsonrpc` is missing or not `"2.0"`, so that the response must be an error.
     is_faulty: bool,
     message: Value,
 }
 
-/// All members that an agent's line may have, none of them twice.
+/// Members of a line of the agent: parsing fails on unknown and on repeated ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only the presence of the members matters")]
-struct Envelope<'a> {
+struct AgentLineMembers<'a> {
     #[serde(borrow)]
     jsonrpc: &'a RawValue,
     #[serde(borrow)]
@@ -82,13 +82,16 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-impl Promises {
+impl GuaranteeChecker {
     /// Observes a line of the client.
     pub(super) fn client_sent(&mut self, line: &ClientLine) {
         let (message, is_faulty) = match line {
-            ClientLine::Nothing => return,
+            ClientLine::Ignored => return,
             ClientLine::Malformed => return self.owed_errors += 1,
-            ClientLine::Message { message, is_faulty } => (message, *is_faulty),
+            ClientLine::Message {
+                message,
+                has_invalid_version: is_faulty,
+            } => (message, *is_faulty),
         };
         let (Some(id), params) = (message.get("id"), &message["params"]) else {
             return;
@@ -120,14 +123,14 @@ impl Promises {
         self.is_client_closed = true;
     }
 
-    /// Checks a line of the agent, which breaks no rule of the protocol.
+    /// Checks a line of the agent that the oracle has accepted, and returns it parsed.
     pub(super) fn agent_sent(&mut self, line: &str) -> Result<Value, String> {
-        serde_json::from_str::<Envelope<'_>>(line).map_err(|error| error.to_string())?;
+        serde_json::from_str::<AgentLineMembers<'_>>(line).map_err(|error| error.to_string())?;
         let message: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let params = &message["params"];
         match (message["method"].as_str(), message.get("id")) {
             (Some(method), Some(id)) => {
-                self.check_request(method, params)?;
+                self.check_agent_request(method, params)?;
                 let asked = (id.clone(), method.to_owned(), params.clone());
                 self.agent_requests.push(asked);
             }
@@ -138,7 +141,7 @@ impl Promises {
                 self.agent_requests.retain(|(asked, ..)| asked != id);
                 // A random client's answer may cross this.
                 let is_open = self.agent_requests.len() < open || self.skips_sessions;
-                hold!(is_open, "no open request of the agent is {id}");
+                ensure!(is_open, "no open request of the agent is {id}");
             }
             (Some(_), None) => {}
             (None, id) => self.check_response(id.unwrap_or(&Value::Null), &message)?,
@@ -146,7 +149,7 @@ impl Promises {
         Ok(message)
     }
 
-    fn check_request(&mut self, method: &str, params: &Value) -> PromiseResult {
+    fn check_agent_request(&mut self, method: &str, params: &Value) -> PromiseResult {
         if self.version == 2 || self.skips_sessions {
             return Ok(());
         }
@@ -160,7 +163,7 @@ impl Promises {
             Some(_) => Ok(()),
             None => {
                 let is_about_request = params.get("requestId").is_some();
-                hold!(is_about_request, "{method} names no open session");
+                ensure!(is_about_request, "{method} names no open session");
                 Ok(())
             }
         }
@@ -180,7 +183,7 @@ impl Promises {
                 && asked["toolCall"]["toolCallId"] == update["toolCallId"]
         });
         let is_running = update["status"] == "in_progress" && update["toolCallId"].is_string();
-        hold!(
+        ensure!(
             !(is_running && is_asked),
             "a call runs before its question is answered (TOOL-3)"
         );
@@ -218,7 +221,7 @@ impl Promises {
                 _ => session_v2::check_options(result.unwrap_or(&Value::Null)),
             };
         }
-        self.finish_request(&asked, result)
+        self.check_response_v1(&asked, result)
     }
 
     /// Removes the request that a response answers. Requests with the same id cannot be told apart, so all of them
@@ -235,12 +238,12 @@ impl Promises {
         let is_id = |asked: &PendingRequest| asked.id == *id;
         let index = self.pending_requests.iter().position(is_id);
         let index = index.ok_or("no request has this id")?;
-        let answered = self.answered_twins.entry(id.to_string()).or_default();
+        let answered = self.response_counts.entry(id.to_string()).or_default();
         *answered += 1;
         if *answered < count {
             return Ok(self.pending_requests[index].clone());
         }
-        self.answered_twins.remove(&id.to_string());
+        self.response_counts.remove(&id.to_string());
         let asked = self.pending_requests.swap_remove(index);
         self.pending_requests.retain(|asked| asked.id != *id);
         Ok(asked)
@@ -248,13 +251,13 @@ impl Promises {
 
     /// Checks that a request may get a result.
     fn check_acceptable(&self, asked: &PendingRequest) -> PromiseResult {
-        hold!(
+        ensure!(
             !asked.is_faulty,
             "a result for a request without \"jsonrpc\":\"2.0\""
         );
         let params = &asked.message["params"];
         let is_readable = is_readable(self.version, &asked.method, params);
-        hold!(
+        ensure!(
             is_readable,
             "a result for parameters that are wrong: {params}"
         );
@@ -262,7 +265,7 @@ impl Promises {
         let is_of_v2 = asked.method != "initialize" || params["protocolVersion"] == 2;
         if self.version == 2 && is_of_v2 && !self.skips_sessions {
             let fault = client_violation(2, &asked.message, None);
-            hold!(
+            ensure!(
                 fault.is_none(),
                 "a result for parameters that are wrong: {fault:?}"
             );
@@ -270,8 +273,13 @@ impl Promises {
         Ok(())
     }
 
-    /// Ends a request of version 1.
-    fn finish_request(&mut self, asked: &PendingRequest, result: Option<&Value>) -> PromiseResult {
+    /// Checks a response of version 1: its options, and after the last prompt of a session that no call,
+    /// compaction or request to the client is open.
+    fn check_response_v1(
+        &mut self,
+        asked: &PendingRequest,
+        result: Option<&Value>,
+    ) -> PromiseResult {
         if let Some(result) = result {
             session_v1::check_options(result)?;
             if let Some(made) = result["sessionId"].as_str() {
@@ -291,7 +299,7 @@ impl Promises {
             params["sessionId"] == *asked.session && method != "terminal/release"
         });
         let open = open.next().filter(|_| !self.is_client_closed);
-        hold!(
+        ensure!(
             open.is_none(),
             "a request waits behind its prompt (CANCEL-7): {open:?}"
         );
@@ -305,13 +313,13 @@ impl Promises {
 
     /// Checks the end of the agent's output.
     pub(super) fn agent_closed(&self) -> PromiseResult {
-        hold!(
+        ensure!(
             self.owed_errors == 0,
             "{} malformed lines got no error",
             self.owed_errors
         );
         let owed = self.pending_requests.first();
-        hold!(
+        ensure!(
             owed.is_none(),
             "no response to {}",
             owed.map_or(&Value::Null, |asked| &asked.id)
@@ -320,14 +328,14 @@ impl Promises {
     }
 }
 
-/// Checks that an error says in one sentence what failed, and in its details what to do.
+/// Checks that an error has a message of one line, and details.
 fn check_error(error: &Value) -> PromiseResult {
     let message = text(&error["message"]);
-    hold!(
+    ensure!(
         !message.is_empty() && !message.contains('\n'),
         "the message of an error is one line"
     );
-    hold!(
+    ensure!(
         !text(&error["data"]["details"]).is_empty(),
         "an error has details"
     );

@@ -1,4 +1,5 @@
-//! Tools that need no disk: one reads, one edits and so needs permission, one runs a command.
+//! Tools for tests: `look` reads a file, `change` writes it after permission, `print` reports output, `shell`
+//! runs a command, `hang` waits for a cancel, and `finish`, `fail_with` and `fail` end the prompt.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use turnery_engine::{
 };
 use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
 
-/// Calls that were really executed.
+/// Names of the tools that were run, in order.
 #[derive(Clone, Default)]
 pub(crate) struct RunLog(Arc<Mutex<Vec<String>>>);
 
@@ -111,7 +112,7 @@ impl TestTool {
     }
 }
 
-/// Returns the envelope of a call that controls its loop.
+/// Returns the result of a tool that ends the prompt in this way.
 fn control_envelope(control: ToolControl) -> ToolEnvelope {
     ToolEnvelope {
         control: Some(Box::new(control)),

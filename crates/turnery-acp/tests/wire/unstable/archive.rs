@@ -1,14 +1,14 @@
 //! `session/archive`: archived sessions are listed only on request, and can be restored.
 
 use super::assert_valid;
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionResponse, ListSessionsResponse, UnarchiveSessionResponse,
 };
 use serde_json::{Value, json};
 
-/// Returns the listed ids, newest first, and whether each is archived.
-fn listed(client: &mut TestClient, params: Value) -> Vec<(String, bool)> {
+/// Returns the listed session ids, sorted, each with true if archived.
+fn list_sessions(client: &mut TestClient, params: Value) -> Vec<(String, bool)> {
     let list = client.request("session/list", params);
     let result = result_of(&list);
     assert_valid::<ListSessionsResponse>(result);
@@ -38,7 +38,7 @@ fn archived_session_is_listed_on_request() {
         all.sort();
         all
     };
-    assert_eq!(listed(&mut client, json!({})), all(false));
+    assert_eq!(list_sessions(&mut client, json!({})), all(false));
     archive(&mut client, &away);
     archive(&mut client, &away);
     // Another process sees it too, since it is stored.
@@ -51,26 +51,31 @@ fn archived_session_is_listed_on_request() {
         (json!({"archived": "only"}), vec![(away.clone(), true)]),
         (json!({"archived": "only", "cwd": world.root()}), vec![]),
     ] {
-        assert_eq!(listed(&mut client, filter.clone()), expected, "{filter}");
+        assert_eq!(
+            list_sessions(&mut client, filter.clone()),
+            expected,
+            "{filter}"
+        );
     }
     for wrong in [json!("_mine"), json!("all"), json!(7), json!(true)] {
         let answer = client.request("session/list", json!({"archived": wrong}));
-        assert_eq!(error_of(&answer), -32602, "{wrong}");
+        assert_eq!(error_code_of(&answer), -32602, "{wrong}");
     }
     for _ in 0..2 {
         let answer = client.request("session/unarchive", json!({"sessionId": away}));
         assert_eq!(result_of(&answer), &json!({}));
         assert_valid::<UnarchiveSessionResponse>(result_of(&answer));
     }
-    assert_eq!(listed(&mut client, json!({})), all(false));
+    assert_eq!(list_sessions(&mut client, json!({})), all(false));
     for method in ["session/archive", "session/unarchive"] {
         let answer = client.request(method, json!({"sessionId": "nobody"}));
-        assert_eq!(error_of(&answer), -32002);
+        assert_eq!(error_code_of(&answer), -32002);
         assert_eq!(answer["error"]["data"]["sessionId"], "nobody");
     }
 }
 
-/// A running session is closed first, without losing anything.
+/// Archiving a session cancels its running prompt and closes it; the session can be loaded again.
+/// `initialize` reports the capability.
 #[test]
 fn archiving_closes_a_running_session() {
     let world = TestEnv::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));
@@ -90,8 +95,8 @@ fn archiving_closes_a_running_session() {
         "cancelled"
     );
     let gone = client.request("session/prompt", prompt_params(&id, "more"));
-    assert_eq!(error_of(&gone), -32002);
-    assert_eq!(listed(&mut client, json!({})), []);
+    assert_eq!(error_code_of(&gone), -32002);
+    assert_eq!(list_sessions(&mut client, json!({})), []);
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     client.take_buffered();
     result_of(&client.request("session/load", at));

@@ -1,4 +1,5 @@
-//! Usage in the response to a prompt, for clients that declare it, if it was counted.
+//! Member `usage` in the response to a prompt: sent to clients that declare `promptUsage`, if the model has
+//! reported usage.
 
 use super::assert_valid;
 use crate::harness::{TestEnv, prompt_params, result_of};
@@ -20,7 +21,7 @@ fn prompt_response(usage: Value, abilities: Value) -> Value {
 
 // proves: G-23
 #[test]
-fn usage_is_sent_to_clients_that_know_it() {
+fn usage_is_sent_only_to_clients_that_declare_it() {
     let counted =
         json!({"input": 10, "output": 5, "reasoning": 2, "cache_read": 3, "cache_write": 4});
     let knows = json!({"_meta": {"turnery": {"promptUsage": true}}});

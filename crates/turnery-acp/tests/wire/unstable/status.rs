@@ -1,7 +1,7 @@
 //! `session/status` of sessions that are open, stored, deleted and unknown.
 
 use super::assert_valid;
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use agent_client_protocol_schema::v1::{InitializeResponse, SessionStatusResponse};
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ fn status_is_open_saved_or_not_found() {
     result_of(&client.request("session/delete", json!({"sessionId": id})));
     for id in [&*id, "nobody"] {
         let answer = client.request("session/status", json!({"sessionId": id}));
-        assert_eq!(error_of(&answer), -32002);
+        assert_eq!(error_code_of(&answer), -32002);
         assert_eq!(answer["error"]["data"]["sessionId"], id);
     }
     let answer = client.request("session/status", json!({}));
-    assert_eq!(error_of(&answer), -32602);
+    assert_eq!(error_code_of(&answer), -32602);
 }

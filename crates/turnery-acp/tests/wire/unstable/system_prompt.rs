@@ -1,6 +1,6 @@
 //! `systemPrompt` of a created or opened session: appended, replacing the built-in one, or rejected.
 
-use crate::harness::{TestClient, TestEnv, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -29,11 +29,11 @@ impl Model for SystemPromptRecorder {
     }
 }
 
-fn system_prompt_params(text: &str, mode: &str) -> Value {
+fn system_prompt_value(text: &str, mode: &str) -> Value {
     json!({"mode": mode, "content": [{"type": "text", "text": text}]})
 }
 
-fn open_params(world: &TestEnv, id: &str, prompt: &Value) -> Value {
+fn params_with_system_prompt(world: &TestEnv, id: &str, prompt: &Value) -> Value {
     let mut params = world.new_session_params();
     if !id.is_empty() {
         params["sessionId"] = json!(id);
@@ -58,7 +58,7 @@ fn system_prompt_reaches_the_model() {
         inner: OfflineModel::default(),
     };
     let mut client = TestClient::initialized(world.agent_with_model(Arc::new(model)));
-    let id = client.new_session(open_params(&world, "", &json!(null)));
+    let id = client.new_session(params_with_system_prompt(&world, "", &json!(null)));
     assert_eq!(
         prompt_and_read_system(&mut client, &heard, &id),
         "You are a test."
@@ -66,17 +66,17 @@ fn system_prompt_reaches_the_model() {
     for (method, system, expected) in [
         (
             "session/load",
-            system_prompt_params("Be brief.", "append"),
+            system_prompt_value("Be brief.", "append"),
             "You are a test.\n\nBe brief.",
         ),
         (
             "session/resume",
-            system_prompt_params("Be brief.", "override"),
+            system_prompt_value("Be brief.", "override"),
             "Be brief.",
         ),
         ("session/resume", json!(null), "You are a test."),
     ] {
-        result_of(&client.request(method, open_params(&world, &id, &system)));
+        result_of(&client.request(method, params_with_system_prompt(&world, &id, &system)));
         assert_eq!(
             prompt_and_read_system(&mut client, &heard, &id),
             expected,
@@ -86,7 +86,7 @@ fn system_prompt_reaches_the_model() {
     for (method, source) in [("session/new", ""), ("session/fork", id.as_str())] {
         let two = json!({"mode": "append", "content": [
             {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
-        let made = client.request(method, open_params(&world, source, &two));
+        let made = client.request(method, params_with_system_prompt(&world, source, &two));
         let id = result_of(&made)["sessionId"]
             .as_str()
             .expect("an id")
@@ -104,8 +104,8 @@ fn invalid_system_prompt_creates_no_session() {
     let (mut client, id) = world.session();
     let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
     for wrong in [
-        system_prompt_params("a", "_mine"),
-        system_prompt_params("a", "prepend"),
+        system_prompt_value("a", "_mine"),
+        system_prompt_value("a", "prepend"),
         json!({"mode": "append", "content": []}),
         json!({"mode": "append", "content": [image]}),
         json!({"mode": "append", "content": "a"}),
@@ -118,8 +118,8 @@ fn invalid_system_prompt_creates_no_session() {
             ("session/resume", id.as_str()),
             ("session/fork", id.as_str()),
         ] {
-            let answer = client.request(method, open_params(&world, id, &wrong));
-            assert_eq!(error_of(&answer), -32602, "{method} {wrong}");
+            let answer = client.request(method, params_with_system_prompt(&world, id, &wrong));
+            assert_eq!(error_code_of(&answer), -32602, "{method} {wrong}");
         }
     }
     let list = client.request("session/list", json!({}));

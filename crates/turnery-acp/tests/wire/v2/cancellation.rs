@@ -1,7 +1,7 @@
-//! Cancel and close: running prompts end, held prompts are cancelled, and nothing is sent afterwards.
+//! Cancel, delete, end of input and drain: what becomes of running and queued prompts.
 
 use super::{is_idle, of_kind, states};
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use turnery_acp::{ExitReason, ServeOptions};
 
@@ -13,19 +13,19 @@ fn hanging_answers() -> Value {
     ])
 }
 
-fn is_agent_text(message: &Value) -> bool {
+fn is_wait_text(message: &Value) -> bool {
     message["params"]["update"]["content"]["text"] == "wait"
 }
 
 // proves: V2-7, V2-15
-/// A cancel ends the running prompt with `cancelled` and held prompts with an error, without showing any of
-/// them.
+/// A cancel ends the running prompt with `cancelled` and rejects the queued ones, whose messages are never
+/// shown.
 #[test]
-fn cancel_ends_running_and_held_prompts() {
+fn cancel_ends_running_and_queued_prompts() {
     let world = TestEnv::new(hanging_answers());
     let (mut client, id) = world.session_v2();
     client.request("session/prompt", prompt_params(&id, "hang"));
-    client.wait_for(is_agent_text);
+    client.wait_for(is_wait_text);
     let mut held: Vec<Value> = (0..3)
         .map(|_| client.send_prompt(&id, "hang again"))
         .collect();
@@ -34,7 +34,7 @@ fn cancel_ends_running_and_held_prompts() {
     // In any order.
     while !held.is_empty() {
         let answer = client.wait_for(|message| held.contains(&message["id"]));
-        assert_eq!(error_of(&answer), -32800);
+        assert_eq!(error_code_of(&answer), -32800);
         held.retain(|id| *id != answer["id"]);
     }
     client.request("session/prompt", prompt_params(&id, "live"));
@@ -61,7 +61,7 @@ fn cancel_in_same_write_is_not_lost() {
         client.write_raw(format!("{request}\n{cancel}\n"));
         let answer = client.wait_for_response(&json!(n));
         if answer.get("error").is_some() {
-            assert_eq!(error_of(&answer), -32800);
+            assert_eq!(error_code_of(&answer), -32800);
             assert_eq!(states(&client.take_updates()), [] as [String; 0]);
         } else {
             let idle = client.wait_for(is_idle);
@@ -81,7 +81,7 @@ fn delete_cancels_running_prompt() {
     let world = TestEnv::new(hanging_answers());
     let (mut client, id) = world.session_v2();
     client.request("session/prompt", prompt_params(&id, "hang"));
-    client.wait_for(is_agent_text);
+    client.wait_for(is_wait_text);
     client.take_buffered();
     let deleted = client.request("session/delete", json!({"sessionId": id}));
     assert_eq!(result_of(&deleted), &json!({}));
@@ -93,7 +93,8 @@ fn delete_cancels_running_prompt() {
 }
 
 // proves: V2-15
-/// The end of input ends running work and reports it, although the prompt was answered before.
+/// The end of input cancels a running prompt and reports this; a prompt that is not yet accepted is rejected
+/// without any update.
 #[test]
 fn end_of_input_cancels_running_prompt() {
     for waits in [true, false] {
@@ -101,7 +102,7 @@ fn end_of_input_cancels_running_prompt() {
         let (mut client, id) = world.session_v2();
         let asked = client.send_prompt(&id, "hang");
         if waits {
-            client.wait_for(is_agent_text);
+            client.wait_for(is_wait_text);
         }
         let (reason, said) = client.close_and_join();
         assert_eq!(reason, ExitReason::EndOfInput);
@@ -114,14 +115,14 @@ fn end_of_input_cancels_running_prompt() {
             .collect();
         match answer.get("error") {
             None => assert_eq!(states(&told), ["running", "idle cancelled"]),
-            Some(_) => assert_eq!((error_of(answer), told), (-32800, Vec::new())),
+            Some(_) => assert_eq!((error_code_of(answer), told), (-32800, Vec::new())),
         }
     }
 }
 
-/// A drain lets accepted prompts finish, although they were answered before.
+/// With `drain`, prompts sent before the end of input are all run to their end.
 #[test]
-fn drain_waits_for_running_prompt() {
+fn drain_finishes_all_prompts() {
     let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "go"}, "steps": [{"text": "done"}]},
     ]));

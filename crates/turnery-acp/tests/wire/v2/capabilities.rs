@@ -4,8 +4,8 @@ use super::is_idle;
 use crate::harness::{TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
 
-/// Returns answers that read a file, change one and run a command.
-fn env_using_every_tool() -> Value {
+/// Returns model answers that call `look`, `change`, `shell` and `print`.
+fn answers_calling_tools() -> Value {
     let calls = ["look", "change", "shell", "print"]
         .map(|name| json!({"steps": [{"tool_call": {"name": name, "args": {"command": "true"}}}]}));
     json!([calls[0], calls[1], calls[2], calls[3], {"steps": [{"text": "done"}]}])
@@ -26,7 +26,7 @@ fn v2_client_is_asked_only_for_permission() {
         v1.clone(),
         json!({"session": {"notices": {}, "configOptions": {"boolean": {}}}, "_later": 1}),
     ] {
-        let world = TestEnv::new(env_using_every_tool());
+        let world = TestEnv::new(answers_calling_tools());
         std::fs::write(world.file("a.txt"), "old\n").expect("a file");
         let mut client = world.connect_v2();
         let info = json!({"name": "test", "version": "1"});

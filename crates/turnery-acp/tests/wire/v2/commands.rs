@@ -1,7 +1,7 @@
 //! Slash commands: messages like any other.
 
 use super::{is_idle, of_kind, states};
-use crate::harness::{TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
 // proves: V2-4, V2-6, V2-8
@@ -45,7 +45,7 @@ fn command_during_prompt_changes_no_state() {
     assert_eq!(options[0]["configOptions"][0]["currentValue"], "plan");
     // A command that needs an idle session is rejected and never part of the conversation (V2-5).
     let refused = client.request("session/prompt", prompt_params(&id, "/compact"));
-    assert_eq!(error_of(&refused), -32603);
+    assert_eq!(error_code_of(&refused), -32603);
     assert_eq!(client.take_updates(), [] as [Value; 0]);
 }
 

@@ -1,9 +1,10 @@
-//! Tests the fold that replays are compared with.
+//! Tests [`FoldedSession`], by which live and replayed updates are compared.
 
 use crate::harness::FoldedSession;
 use serde_json::{Value, json};
 
-/// The fold that replays are compared with tells different states apart, and only those.
+/// Updates fold to equal sessions if and only if they leave a client with the same state: for absent, null
+/// and set fields, chunks, order of messages, and refused prompts.
 #[test]
 fn fold_distinguishes_absent_null_and_value() {
     let call = |fields: Value| {

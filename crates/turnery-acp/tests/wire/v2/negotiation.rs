@@ -1,6 +1,6 @@
 //! Version negotiation, and the order of requests.
 
-use crate::harness::{TestClient, TestEnv, WITH_V2, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, V2_VARIABLE, error_code_of, result_of};
 use serde_json::{Value, json};
 use std::{env, process::Command};
 
@@ -13,7 +13,8 @@ fn initialize(client: &mut TestClient, version: u64) -> Value {
 }
 
 // proves: V2-1
-/// The highest version not above the requested one.
+/// The agent selects the highest supported version not above the requested one; version 0 is an error after
+/// which the client may try again.
 #[test]
 fn highest_version_not_above_requested_is_chosen() {
     for (asked, spoken) in [(1, 1), (2, 2), (3, 2), (65535, 2)] {
@@ -25,7 +26,7 @@ fn highest_version_not_above_requested_is_chosen() {
     let world = TestEnv::without_answers();
     let mut client = world.connect_v2();
     let answer = initialize(&mut client, 0);
-    assert_eq!(error_of(&answer), -32022);
+    assert_eq!(error_code_of(&answer), -32022);
     assert_eq!(answer["error"]["data"]["requested"], 0);
     assert_eq!(answer["error"]["data"]["supported"], json!([1, 2]));
     // The connection remains usable for another attempt.
@@ -34,7 +35,8 @@ fn highest_version_not_above_requested_is_chosen() {
 }
 
 // proves: V2-1, INIT-15
-/// Without the option nobody gets v2; with it, a v1 client gets the same bytes as before.
+/// Without the option `v2`, a client that requests version 2 gets version 1; with it, a v1 client gets the
+/// same `initialize` result and no v2 updates.
 #[test]
 fn v1_client_sees_nothing_of_v2() {
     let world = TestEnv::new(json!([{"steps": [{"text": "hello"}], "end": "stop"}]));
@@ -57,20 +59,20 @@ fn v1_client_sees_nothing_of_v2() {
 }
 
 // proves: V2-1
-/// Runs all v1 tests again with v2 enabled, except those about version selection and one about the harness.
+/// Runs all tests outside `v2` again with v2 enabled.
 #[test]
 fn v1_is_identical_with_v2_enabled() {
     let tests = env::current_exe().expect("a path");
     let run = Command::new(tests)
         .args(["--skip", "v2::"])
-        .env(WITH_V2, "1")
+        .env(V2_VARIABLE, "1")
         .output()
         .expect("runs");
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}");
     for test in [
         "prompts::text_is_preserved_byte_for_byte",
-        "tools::call_waits_for_permission",
+        "permissions::call_waits_for_permission",
     ] {
         assert!(said.contains(&format!("test {test} ... ok")), "{said}");
     }
@@ -83,22 +85,22 @@ fn initialize_is_required_and_latest_wins() {
     let world = TestEnv::without_answers();
     let mut client = world.connect_v2();
     let early = client.request("session/new", json!({"cwd": world.cwd()}));
-    assert_eq!(error_of(&early), -32600);
+    assert_eq!(error_code_of(&early), -32600);
     client.initialize(json!({}));
     let answer = initialize(&mut client, 2);
     assert_eq!(result_of(&answer)["protocolVersion"], 2);
     let made = client.request("session/new", json!({"cwd": world.cwd()}));
     assert!(result_of(&made).get("modes").is_none());
-    assert_eq!(error_of(&initialize(&mut client, 2)), -32600);
+    assert_eq!(error_code_of(&initialize(&mut client, 2)), -32600);
     // A connection fixed to v1 keeps it, whatever is requested later.
     let (mut client, _) = world.session();
     assert_eq!(initialize(&mut client, 2)["result"]["protocolVersion"], 1);
 }
 
 // proves: V2-18, V2-19
-/// Capabilities are objects, only working ones are present, and methods without a capability are unknown.
+/// The advertised v2 capabilities are exactly the supported ones, and unsupported methods get `-32601`.
 #[test]
-fn v1_only_methods_are_unknown() {
+fn unsupported_methods_are_unknown() {
     let world = TestEnv::without_answers();
     let (mut client, id) = world.session_v2();
     let mut other = world.connect_v2();
@@ -131,6 +133,6 @@ fn v1_only_methods_are_unknown() {
         "nope/nope",
     ] {
         let answer = client.request(method, json!({"sessionId": id}));
-        assert_eq!(error_of(&answer), -32601, "{method}");
+        assert_eq!(error_code_of(&answer), -32601, "{method}");
     }
 }

@@ -1,4 +1,5 @@
-//! Prompts: answered when they are part of the conversation, then reported by updates.
+//! Prompts of v2: the response comes once the message is in the conversation, and updates report the work and
+//! its end.
 
 use super::{is_idle, of_kind, states};
 use crate::harness::{TestEnv, prompt_params, result_of};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 /// The response names the message, which is echoed under that id; then come the texts, each message with its
 /// own id, and the end.
 #[test]
-fn prompt_is_answered_at_once_and_then_updated() {
+fn response_names_message_and_updates_follow() {
     let world = TestEnv::new(json!([{"steps": [{"thinking": "hm"}, {"text": ["hel", "lo"]}]}]));
     let (mut client, id) = world.session_v2();
     let asked = client.send_prompt(&id, "hi");

@@ -112,7 +112,8 @@ fn permission_request_shows_the_diff() {
 }
 
 // proves: V2-17, V2-20
-/// Only an offered option that allows counts as allowing.
+/// Only the selection of an option that allows runs the tool; other options, unknown ids and malformed
+/// outcomes reject the call, and `cancelled` cancels the prompt.
 #[test]
 fn only_allow_option_allows() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});

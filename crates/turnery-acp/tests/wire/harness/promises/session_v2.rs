@@ -4,6 +4,7 @@ use super::{PromiseResult, text};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
+/// State of a session of version 2 as the agent has reported it.
 #[derive(Default)]
 pub(super) struct SessionV2 {
     /// `running`, `requires_action` or `idle`, once reported.
@@ -19,7 +20,7 @@ pub(super) struct SessionV2 {
 pub(super) fn check_options(holder: &Value) -> PromiseResult {
     for key in ["configOptions", "availableCommands"] {
         let is_empty = holder[key].as_array().is_some_and(Vec::is_empty);
-        hold!(!is_empty, "{key} is empty");
+        ensure!(!is_empty, "{key} is empty");
     }
     Ok(())
 }
@@ -45,7 +46,7 @@ impl SessionV2 {
             "state_update" => return self.check_state(update),
             "user_message" => {
                 let is_new = self.echoes.insert(text(&update["messageId"]));
-                hold!(is_new, "a message is echoed once");
+                ensure!(is_new, "a message is echoed once");
                 return Ok(());
             }
             "config_option_update" | "available_commands_update" => return check_options(update),
@@ -53,7 +54,7 @@ impl SessionV2 {
             _ => {}
         }
         let is_busy = self.state.as_deref().is_some_and(|state| state != "idle");
-        hold!(self.is_replaying || is_busy, "nothing is done while idle");
+        ensure!(self.is_replaying || is_busy, "nothing is done while idle");
         match kind {
             "tool_call_update" => self.check_call(update),
             "terminal_update" => {
@@ -62,7 +63,7 @@ impl SessionV2 {
             }
             "terminal_output_chunk" => {
                 let id = text(&update["terminalId"]);
-                hold!(
+                ensure!(
                     self.items.get(&id) == Some(&false),
                     "only an open terminal prints"
                 );
@@ -72,22 +73,23 @@ impl SessionV2 {
                 let is_over = update["status"] != "in_progress";
                 let is_known = self.check_item("compactionId", update, is_over)?;
                 let begins = is_known || !is_over || self.is_replaying;
-                hold!(begins, "a compaction begins before it ends");
+                ensure!(begins, "a compaction begins before it ends");
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// Updates an item, which ends once; returns true if it was known.
+    /// Records an update of a call, terminal or compaction, which must not have ended before; returns true if
+    /// it was already known.
     fn check_item(&mut self, key: &str, update: &Value, is_over: bool) -> Result<bool, String> {
         let before = self.items.insert(text(&update[key]), is_over);
-        hold!(before != Some(true), "an item ends once: {key}");
+        ensure!(before != Some(true), "an item ends once: {key}");
         Ok(before.is_some())
     }
 
     fn check_state(&mut self, update: &Value) -> PromiseResult {
-        hold!(
+        ensure!(
             update.get("background").is_none(),
             "no background is reported"
         );
@@ -98,11 +100,11 @@ impl SessionV2 {
         };
         let (is_same, is_idle) = (before == now, now == "idle");
         // A resumed session reports its state again.
-        hold!(!is_same || is_idle, "the state is the same");
+        ensure!(!is_same || is_idle, "the state is the same");
         if is_idle && !is_same {
-            hold!(update["stopReason"].is_string(), "work ends for a reason");
+            ensure!(update["stopReason"].is_string(), "work ends for a reason");
             let all_over = self.items.values().all(|over| *over);
-            hold!(all_over, "everything ends before idle");
+            ensure!(all_over, "everything ends before idle");
         }
         Ok(())
     }
@@ -110,15 +112,15 @@ impl SessionV2 {
     fn check_call(&mut self, update: &Value) -> PromiseResult {
         let status = update["status"].as_str();
         let is_over = matches!(status, Some("completed" | "failed" | "cancelled"));
-        hold!(!self.is_replaying || is_over, "a replayed call is over");
+        ensure!(!self.is_replaying || is_over, "a replayed call is over");
         if !self.check_item("toolCallId", update, is_over)? {
-            hold!(update["title"].is_string(), "a call begins with a title");
+            ensure!(update["title"].is_string(), "a call begins with a title");
             let is_pending = status == Some("pending");
-            hold!(self.is_replaying || is_pending, "a call begins pending");
+            ensure!(self.is_replaying || is_pending, "a call begins pending");
         }
         for shown in update["content"].as_array().into_iter().flatten() {
             let is_known = self.items.contains_key(&text(&shown["terminalId"]));
-            hold!(
+            ensure!(
                 shown["type"] != "terminal" || is_known,
                 "a terminal is reported before it is shown"
             );

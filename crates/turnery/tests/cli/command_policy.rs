@@ -1,4 +1,5 @@
-//! End-to-end tests that lines run as they were judged, without code of the project.
+//! End-to-end tests that shell commands run exactly as the policy understood them, without code of the
+//! project.
 
 use crate::{
     home::{Home, wait_with_output},
@@ -10,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Runs one command in mode `ask` with these environment variables, and returns the reported result.
+/// Runs a prompt whose model calls `shell` with `command`, in mode `ask` and with these environment variables
+/// for turnery; returns stdout and stderr.
 async fn run_in_ask_mode<const N: usize>(
     home: &Home,
     command: &str,
@@ -25,7 +27,7 @@ async fn run_in_ask_mode<const N: usize>(
 }
 
 #[tokio::test]
-async fn line_in_multibyte_locale_needs_permission() {
+async fn command_in_gbk_locale_needs_permission() {
     for (locale, is_asked) in [("C.UTF-8", false), ("zh_CN.GBK", true)] {
         let home = Home::new();
         let told = run_in_ask_mode(&home, "echo é", [("LC_ALL", locale.as_ref())]).await;
@@ -33,9 +35,10 @@ async fn line_in_multibyte_locale_needs_permission() {
     }
 }
 
-/// `..` depends on the path by which a folder was reached.
+/// A command starts in the real path of the project, even if `PWD` names a symbolic link to it; otherwise
+/// `..` could mean another folder than the policy assumed.
 #[tokio::test]
-async fn command_folder_is_the_one_judged() {
+async fn inherited_pwd_link_is_not_used() {
     let home = Home::new();
     let link = home.project_folder().with_file_name("link");
     std::os::unix::fs::symlink(home.project_folder(), &link).expect("a link");
@@ -45,7 +48,8 @@ async fn command_folder_is_the_one_judged() {
     assert!(!told.contains(link.to_str().expect("a name")), "{told}");
 }
 
-/// A version manager's shim is a script whose helpers are looked up in `PATH`.
+/// A read-only command runs no programs of the project that `PATH` has (here for the helper of a version
+/// manager's shim), and no `BASH_ENV` file of the project.
 #[tokio::test]
 async fn read_only_commands_load_no_project_code() {
     let home = Home::new();
@@ -67,9 +71,10 @@ async fn read_only_commands_load_no_project_code() {
     assert!(told.contains("none"), "{told}");
 }
 
-/// A rule for git allows git itself, and bash that starts it, not the project's programs of these names.
+/// Commands allowed by a rule run the system's `bash`, `git` and `gpg`, not programs with these names that
+/// the project puts first in `PATH`, and no `BASH_ENV` file.
 #[tokio::test]
-async fn covered_git_runs_no_program_of_the_project() {
+async fn command_allowed_by_rule_runs_no_project_program() {
     let home = Home::new();
     home.write_file(
         "turnery/config.toml",

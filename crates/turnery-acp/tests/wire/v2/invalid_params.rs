@@ -1,6 +1,6 @@
-//! Sessions: created, resumed, listed and configured.
+//! Invalid parameters of `session/new` and `session/list` in v2.
 
-use crate::harness::{TestEnv, error_of, result_of};
+use crate::harness::{TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
 
 // proves: V2-18
@@ -21,11 +21,11 @@ fn unsupported_params_are_rejected() {
         json!({}),
     ] {
         let answer = client.request("session/new", params.clone());
-        assert_eq!(error_of(&answer), -32602, "{params}");
+        assert_eq!(error_code_of(&answer), -32602, "{params}");
     }
     for cursor in ["", "nonsense"] {
         let answer = client.request("session/list", json!({"cursor": cursor}));
-        assert_eq!(error_of(&answer), -32602, "{cursor:?}");
+        assert_eq!(error_code_of(&answer), -32602, "{cursor:?}");
     }
     let list = client.request("session/list", json!({}));
     assert_eq!(result_of(&list), &json!({"sessions": []}));

@@ -1,10 +1,12 @@
-//! `/rerun`, `/branch`, `/compact` and `/export`.
+//! Commands on the history of a session: `/rerun`, `/branch`, `/compact` and `/export`; and the loop ids in
+//! responses.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_code_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// Runs a prompt to its end; returns the model's text and the reported kinds of loops.
+/// Runs a prompt or command to its end; returns the text of the agent's messages and the reported
+/// continuation kinds of loops.
 fn run_prompt(client: &mut TestClient, id: &str, text: &str) -> (String, Vec<Value>) {
     assert_eq!(client.prompt(id, text), "end_turn", "{text}");
     let updates = client.take_updates();
@@ -34,7 +36,7 @@ fn load_texts(client: &mut TestClient, world: &TestEnv, id: &str) -> Vec<String>
         .collect()
 }
 
-fn echo_env() -> TestEnv {
+fn counting_env() -> TestEnv {
     TestEnv::new(json!([
         {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
         {"when": {"last_user_contains": "two"}, "steps": [{"text": "2"}]},
@@ -45,7 +47,7 @@ fn echo_env() -> TestEnv {
 // proves: LOOP-19, LOOP-86, UP-12
 #[test]
 fn rerun_replaces_the_last_prompt() {
-    let world = echo_env();
+    let world = counting_env();
     let (mut client, id) = world.session();
     let nothing = run_prompt(&mut client, &id, "/rerun").0;
     assert!(nothing.contains("nothing has run"), "{nothing}");
@@ -60,7 +62,7 @@ fn rerun_replaces_the_last_prompt() {
 // proves: LOOP-20, LOOP-87
 #[test]
 fn branch_continues_from_earlier_point() {
-    let world = echo_env();
+    let world = counting_env();
     let (mut client, id) = world.session();
     let none = run_prompt(&mut client, &id, "/branch").0;
     assert!(none.contains("nothing to go back to"), "{none}");
@@ -87,10 +89,11 @@ fn branch_continues_from_earlier_point() {
     assert!(empty.contains("Add a prompt"), "{empty}");
 }
 
-/// There is nothing to summarise, and no model is called (its only answer is for "one").
+/// `/compact` says that there is nothing to summarise, and calls no model (the scenario has no answer for a
+/// summary).
 #[test]
 fn a_short_conversation_is_not_compacted() {
-    let world = echo_env();
+    let world = counting_env();
     let (mut client, id) = world.session();
     let empty = run_prompt(&mut client, &id, "/compact").0;
     assert!(empty.contains("conversation is empty"), "{empty}");
@@ -151,7 +154,7 @@ fn branch_rerun_and_compact_need_an_idle_session() {
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
     for command in ["/rerun", "/branch", "/compact"] {
         let answer = client.request("session/prompt", prompt_params(&id, command));
-        assert_eq!(error_of(&answer), -32603, "{command}");
+        assert_eq!(error_code_of(&answer), -32603, "{command}");
         assert_eq!(answer["error"]["data"]["kind"], "session_busy");
         assert_eq!(answer["error"]["data"]["retryable"], true);
     }
@@ -160,7 +163,7 @@ fn branch_rerun_and_compact_need_an_idle_session() {
         assert_eq!(client.prompt(&id, command), "end_turn", "{command}");
     }
     client.cancel(&id);
-    assert_eq!(client.stop_reason(&asked), "cancelled");
+    assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
 }
 
 /// CANCEL-9: a command's prompt is cancelled like any prompt, in the same write too.
@@ -189,7 +192,7 @@ fn command_cancelled_in_same_write_is_cancelled() {
 /// The response names the loops, so that programs can go back to them.
 #[test]
 fn an_answer_names_its_loops() {
-    let world = echo_env();
+    let world = counting_env();
     let (mut client, id) = world.session();
     let answer = client.request("session/prompt", prompt_params(&id, "one"));
     let loops = &result_of(&answer)["_meta"]["turnery"]["loopIds"];
@@ -200,10 +203,11 @@ fn an_answer_names_its_loops() {
     assert!(first.ends_with(".1"), "{first}");
 }
 
-/// Exports the same document as `turnery sessions export`, and never overwrites a file.
+/// `/export` writes the session to a private file (mode 0600) in the working folder or at the given path, and
+/// never overwrites a file.
 #[test]
 fn export_writes_session_to_file() {
-    let world = echo_env();
+    let world = counting_env();
     let (mut client, id) = world.session();
     run_prompt(&mut client, &id, "one");
     run_prompt(&mut client, &id, "two");

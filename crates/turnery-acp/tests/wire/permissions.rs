@@ -1,4 +1,4 @@
-//! Tools over the wire: permissions, files and terminals of the client, and only declared methods.
+//! Permission requests for tool calls: what each response does, and that only the first one counts.
 
 use crate::harness::TestEnv;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ fn statuses(updates: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8: effect of each response on the file, the call and the
-/// prompt.
+/// A call waits for the response to its permission request, which decides whether the tool runs, the final
+/// status of the call and the stop reason (PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8).
 // proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, PERM-7, PERM-8, TOOL-3, G-12
 #[test]
 fn call_waits_for_permission() {
@@ -55,7 +55,7 @@ fn call_waits_for_permission() {
         assert_eq!(call["content"][0]["type"], "diff");
         assert_eq!(call["content"][0]["path"], json!(world.file("a.txt")));
         client.respond(&question, reply.clone());
-        assert_eq!(client.stop_reason(&asked), reason, "{reply}");
+        assert_eq!(client.wait_for_stop_reason(&asked), reason, "{reply}");
         assert_eq!(world.run_log.all().len(), usize::from(runs), "{reply}");
         let after = client.take_updates();
         let expected: &[&str] = if runs {
@@ -88,7 +88,7 @@ fn second_permission_response_is_ignored() {
             client.respond(&question, selected(first));
             client.respond_unchecked(&question, selected(second));
         }
-        assert_eq!(client.stop_reason(&asked), "end_turn");
+        assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
         assert_eq!(world.run_log.all().len(), ran, "{first} {second}");
     }
 }
