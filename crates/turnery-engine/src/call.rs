@@ -66,7 +66,7 @@ impl ToolSpec {
     }
 }
 
-/// Tool call requested by the model.
+/// Tool call requested by the model, or by another call while that runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
@@ -76,6 +76,9 @@ pub struct ToolCall {
     pub name: String,
     /// Arguments; a JSON string if the model's text was not valid JSON.
     pub args: Arc<Value>,
+    /// Call that requested this one; `None` if the model did (LASH-71).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_call_id: Option<CallId>,
 }
 
 impl ToolCall {
@@ -90,6 +93,7 @@ impl ToolCall {
             call_id: call_id.into(),
             name: name.into(),
             args: args.into(),
+            parent_call_id: None,
         }
     }
 }

@@ -149,7 +149,8 @@ pub enum EventKind {
         /// Usage of the loop so far.
         cumulative: Usage,
     },
-    /// The model requested a tool call. All calls of a response are announced before any runs (ACP-22).
+    /// The model, or a running call, requested a tool call. All calls of a response are announced before any
+    /// runs (ACP-22), and so are all calls that a call requests at once.
     ToolCallRequested {
         /// The call.
         call: ToolCall,

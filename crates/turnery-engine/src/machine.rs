@@ -24,6 +24,7 @@ mod halt;
 mod hooks;
 mod input;
 mod limits;
+mod nested_calls;
 mod next_step;
 mod pending_turn;
 mod response_draft;
@@ -179,6 +180,11 @@ impl Loop {
             }
             Input::ChildUsageReported { .. } if faulty!(self, DropChildUsage) => {}
             Input::ChildUsageReported { call_id, child } => self.handle_child_usage(call_id, child),
+            Input::NestedCalls {
+                parent,
+                calls,
+                announced,
+            } => self.start_nested_calls(parent, calls, announced),
             Input::PlanUpdated { call_id, entries } => {
                 self.emit_from_call(call_id, |_| EventKind::PlanUpdated { entries });
             }

@@ -5,6 +5,7 @@ use crate::{
     call_errors::cancelled,
     origin::Origin,
     policy::{CommandLineLimits, HiddenFiles},
+    tool_caller::ToolCaller,
     trace_context::TraceContext,
     workspace::Workspace,
 };
@@ -107,6 +108,8 @@ pub struct ToolCx {
     pub cancel: CancellationToken,
     /// Trace context of the prompt.
     pub trace: TraceContext,
+    /// Calls other tools; `None` where that is impossible.
+    pub caller: Option<ToolCaller>,
     /// Session handle for tools that are defined in the session's crate.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
 }

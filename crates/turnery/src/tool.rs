@@ -116,6 +116,7 @@ async fn call_tool(
         progress,
         cancel: cancel.clone(),
         trace: turnery_tools::TraceContext::default(),
+        caller: None,
         host: None,
     };
     let call = ToolCall::new(cx.call_id.clone(), name, args);

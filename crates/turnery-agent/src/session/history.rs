@@ -60,7 +60,11 @@ impl SessionHistory {
             let Content::ToolCall(call) = item else {
                 continue;
             };
-            let given = call.call_id.clone();
+            let mut given = call.call_id.clone();
+            if self.is_like_nested(&given) {
+                given = CallId::from(given.as_str().replace('.', "_"));
+                call.call_id = given.clone();
+            }
             while self.call_ids.contains(&call.call_id) || taken.contains(&call.call_id) {
                 n += 1;
                 count_attempt();
@@ -68,6 +72,24 @@ impl SessionHistory {
             }
             taken.insert(call.call_id.clone());
         }
+    }
+
+    /// Returns an unused id for a call that `parent` requests: the parent's with the next number.
+    pub(crate) fn nested_call_id(&self, parent: &CallId, count: &mut usize) -> CallId {
+        loop {
+            let call_id = CallId::from(format!("{parent}.{count}"));
+            *count += 1;
+            if !self.call_ids.contains(&call_id) {
+                return call_id;
+            }
+        }
+    }
+
+    /// Returns true if this may be the id of a nested call. Those are not among the messages.
+    fn is_like_nested(&self, call_id: &CallId) -> bool {
+        let dots = call_id.as_str().match_indices('.');
+        let mut parents = dots.filter_map(|(at, _)| call_id.as_str().get(..at));
+        parents.any(|parent| self.call_ids.contains(&CallId::from(parent)))
     }
 }
 

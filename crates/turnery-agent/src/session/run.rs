@@ -10,6 +10,7 @@ mod clock;
 mod effects;
 mod journal;
 mod loop_commit;
+mod nested_calls;
 mod persistence;
 mod work;
 
@@ -27,7 +28,7 @@ use super::{
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
     prompt_scope::PromptScope,
-    running_call::StreamItem,
+    running_call::{StreamItem, ToolReport},
     task::SessionTask,
 };
 use std::{
@@ -271,13 +272,18 @@ impl<'t> LoopRun<'t> {
                 self.clock.resume();
                 self.start_model(tools);
             }
-            WorkEvent::Tool(call_id, StreamItem::Item(report)) => self.feed(match report {
-                Progress::Detail(detail) => Input::ToolUpdate { call_id, detail },
-                Progress::Output(text) => Input::ToolOutput { call_id, text },
-                Progress::Plan(entries) => Input::PlanUpdated { call_id, entries },
-                Progress::Message(text) => Input::ToolProgress { call_id, text },
-                Progress::ChildUsage(child) => Input::ChildUsageReported { call_id, child },
-            }),
+            WorkEvent::Tool(parent, StreamItem::Item(ToolReport::NestedCalls(nested))) => {
+                self.start_nested_calls(parent, nested);
+            }
+            WorkEvent::Tool(call_id, StreamItem::Item(ToolReport::Progress(report))) => {
+                self.feed(match report {
+                    Progress::Detail(detail) => Input::ToolUpdate { call_id, detail },
+                    Progress::Output(text) => Input::ToolOutput { call_id, text },
+                    Progress::Plan(entries) => Input::PlanUpdated { call_id, entries },
+                    Progress::Message(text) => Input::ToolProgress { call_id, text },
+                    Progress::ChildUsage(child) => Input::ChildUsageReported { call_id, child },
+                })
+            }
             WorkEvent::Tool(call_id, StreamItem::End(envelope)) => {
                 self.feed(Input::ToolEnded { call_id, envelope });
             }
@@ -411,6 +417,7 @@ fn must_be_journalled(effect: &Effect) -> bool {
         | Effect::ReturnUndelivered(_)
         | Effect::StopModel
         | Effect::CancelGate(_)
+        | Effect::ReturnResults { .. }
         | Effect::StopTool(_)
         | Effect::AbortTool(_)
         | Effect::StartGrace

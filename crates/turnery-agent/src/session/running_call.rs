@@ -9,13 +9,13 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     CallId, ModelError, ModelErrorKind, Response, ToolCall, ToolEnvelope, ToolErrorKind,
 };
 use turnery_models::{Model, ModelEvent, ModelEventSender, ModelRequest};
-use turnery_tools::{Progress, ToolCx, Toolbox};
+use turnery_tools::{NestedCalls, Progress, ToolCx, Toolbox};
 
 /// Deltas buffered between the model and the session.
 const DELTA_QUEUE_CAPACITY: usize = 64;
@@ -112,6 +112,12 @@ impl RunningModel {
     }
 }
 
+/// Report of a running tool.
+pub(crate) enum ToolReport {
+    Progress(Progress),
+    NestedCalls(NestedCalls),
+}
+
 /// Running tool call.
 pub(crate) struct RunningTool {
     pub(crate) call_id: CallId,
@@ -119,6 +125,11 @@ pub(crate) struct RunningTool {
     cancel: CancellationToken,
     output_budget: OutputBudget,
     stream: StreamingTask<Progress, ToolEnvelope>,
+    nested_calls: mpsc::Receiver<NestedCalls>,
+    /// Takes the results of the nested calls that are running.
+    pub(crate) reply: Option<oneshot::Sender<Vec<ToolEnvelope>>>,
+    /// Number of ids given to nested calls.
+    pub(crate) nested_count: usize,
 }
 
 impl RunningTool {
@@ -127,6 +138,7 @@ impl RunningTool {
         call: ToolCall,
         cx: ToolCx,
         reports: mpsc::Receiver<Progress>,
+        nested_calls: mpsc::Receiver<NestedCalls>,
     ) -> Self {
         let call_id = call.call_id.clone();
         let tool = toolbox.get(&call.name);
@@ -145,6 +157,9 @@ impl RunningTool {
             cancel,
             output_budget: OutputBudget::default(),
             stream: StreamingTask::new(reports, run.boxed()),
+            nested_calls,
+            reply: None,
+            nested_count: 0,
         }
     }
 
@@ -157,15 +172,23 @@ impl RunningTool {
         &mut self,
         cx: &mut Context<'_>,
         listen: bool,
-    ) -> Poll<StreamItem<Progress, ToolEnvelope>> {
+    ) -> Poll<StreamItem<ToolReport, ToolEnvelope>> {
         loop {
-            match std::task::ready!(self.stream.poll(cx, listen)) {
-                StreamItem::Item(report) => {
+            match self.stream.poll(cx, listen) {
+                Poll::Ready(StreamItem::Item(report)) => {
                     if let Some(report) = self.output_budget.admit(report) {
-                        return Poll::Ready(StreamItem::Item(report));
+                        return Poll::Ready(StreamItem::Item(ToolReport::Progress(report)));
                     }
                 }
-                StreamItem::End(envelope) => {
+                // What the tool reported before it called others has been read.
+                Poll::Pending if listen => {
+                    let Poll::Ready(Some(calls)) = self.nested_calls.poll_recv(cx) else {
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(StreamItem::Item(ToolReport::NestedCalls(calls)));
+                }
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(StreamItem::End(envelope)) => {
                     return Poll::Ready(StreamItem::End(
                         self.output_budget.limit_envelope(envelope),
                     ));

@@ -1,11 +1,12 @@
-//! State of the tool calls of one turn.
+//! State of the tool calls of one turn, or of the nested calls that a running call has requested at once.
 //!
 //! A response may contain very many calls, so methods that concern one call never scan all of them: running and
 //! undecided calls are indexed separately, and ids map to indices.
 
 use super::CallAnnouncement;
 use crate::{
-    CallId, HookRequest, Message, MessageId, ToolCall, ToolControl, Usage, visits::count_visit,
+    CallId, HookRequest, Message, MessageId, ToolCall, ToolControl, ToolEnvelope, Usage,
+    visits::count_visit,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,9 +14,11 @@ use std::{
     sync::Arc,
 };
 
-/// Tool calls of one turn.
+/// Tool calls of one turn, or nested calls.
 #[derive(Clone, Debug)]
 pub(super) struct CallBatch {
+    /// Batch of the call that requested these nested calls; `None` if the model did.
+    pub(super) outer: Option<Box<OuterBatch>>,
     /// Usage of the response that requested these calls.
     pub(super) usage: Option<Usage>,
     slots: Vec<CallSlot>,
@@ -27,15 +30,43 @@ pub(super) struct CallBatch {
     running_exclusive: usize,
     /// Index of the call whose permission or hook is pending.
     undecided: Option<usize>,
-    /// Decisions of calls about the loop, with their texts for the model, by index.
-    pub(super) controls: BTreeMap<usize, (ToolControl, String)>,
+    /// Decisions of calls about the loop, by index.
+    pub(super) controls: BTreeMap<usize, CallDecision>,
     /// Index of the first call that has not been considered yet.
     pub(super) next_to_start: usize,
     /// Index of the first call whose result was not added to history.
     pub(super) next_to_deliver: usize,
     pub(super) results: Vec<MessageId>,
+    /// Results of nested calls, in call order.
+    pub(super) nested_results: Vec<ToolEnvelope>,
     /// Index of the call that a hook is running for: before the tool if permitted, else after it.
     pub(super) hook_call: Option<usize>,
+}
+
+/// Batch with a running call that waits for the results of its nested calls.
+#[derive(Clone, Debug)]
+pub(super) struct OuterBatch {
+    pub(super) batch: CallBatch,
+    /// Index of the running call.
+    pub(super) parent: usize,
+}
+
+/// Decision of a call about the loop.
+#[derive(Clone, Debug)]
+pub(super) struct CallDecision {
+    pub(super) control: ToolControl,
+    pub(super) tool_name: String,
+    /// Text of the call's result.
+    pub(super) text: String,
+}
+
+/// Result of an ended call, which is held back until the calls before it have theirs (R3).
+#[derive(Clone, Debug)]
+pub(super) enum CallResult {
+    /// Message for the model.
+    Message(Message),
+    /// Result for the call that requested this nested call.
+    Nested(ToolEnvelope),
 }
 
 /// A call and its phase.
@@ -60,8 +91,7 @@ pub(super) enum CallPhase {
     Running,
     /// Ended, with an end event.
     Ended {
-        /// Result message for the model.
-        message: Box<Message>,
+        result: Box<CallResult>,
         /// Request to the after-tool hook.
         hook: Option<Box<HookRequest>>,
     },
@@ -78,7 +108,7 @@ impl CallPhase {
         }
     }
 
-    fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         matches!(self, Self::Running)
     }
 }
@@ -103,6 +133,7 @@ impl CallBatch {
             places.entry(slot.call.call_id.clone()).or_insert(at);
         }
         Self {
+            outer: None,
             usage,
             index_by_id: Arc::new(places),
             running: BTreeSet::new(),
@@ -112,9 +143,17 @@ impl CallBatch {
             next_to_start: 0,
             next_to_deliver: 0,
             results: Vec::with_capacity(slots.len()),
+            nested_results: Vec::new(),
             slots,
             hook_call: None,
         }
+    }
+
+    /// Returns this batch and those around it, from the innermost outwards.
+    pub(super) fn levels(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |batch| {
+            batch.outer.as_deref().map(|outer| &outer.batch)
+        })
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Emits the start and end events of tool calls, and builds their results for the model (R2).
 
 use super::Loop;
-use super::call_batch::{CallBatch, CallPhase};
+use super::call_batch::{CallBatch, CallDecision, CallPhase, CallResult};
 use crate::{Disposition, EventKind, HookRequest, ToolEnvelope, ToolErrorKind, tool_message};
 
 /// Result of a call, and how the call ended.
@@ -68,8 +68,12 @@ impl Loop {
         let tool_name = call.name.clone();
         let message = tool_message(call_id.clone(), tool_name.clone(), &closing.envelope);
         if let Some(control) = &closing.envelope.control {
-            let control = (control.as_ref().clone(), message.text());
-            batch.controls.insert(at, control);
+            // A decision of a nested call precedes that of its parent.
+            batch.controls.entry(at).or_insert_with(|| CallDecision {
+                control: control.as_ref().clone(),
+                tool_name: tool_name.clone(),
+                text: message.text(),
+            });
         }
         let should_notify = closing.was_executed && self.spec.hooks.after_tool;
         let ended = CallPhase::Ended {
@@ -80,7 +84,12 @@ impl Loop {
                     envelope: Box::new(closing.envelope.clone()),
                 })
             }),
-            message: Box::new(message),
+            result: Box::new(match batch.outer {
+                Some(_) if !faulty!(self, DeliverNestedResultToModel) => {
+                    CallResult::Nested(closing.envelope.clone())
+                }
+                _ => CallResult::Message(message),
+            }),
         };
         let is_dropped = faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied;
         batch.set_phase(

@@ -4,7 +4,7 @@ use super::call_batch::{CallBatch, CallPhase};
 use super::call_end::CallEnd;
 use super::pending_turn::{NextStep, PendingTurn};
 use super::{Effect, Halt, Loop, ResponseDraft, Stage};
-use crate::{CommitError, MessageStop, Outcome, TurnStop, Verdict};
+use crate::{CommitError, MessageStop, Outcome, ToolEnvelope, TurnStop, Verdict};
 use std::mem;
 
 impl Loop {
@@ -39,33 +39,40 @@ impl Loop {
 
     /// Requests running calls to stop and cancels all others.
     fn stop_calls(&mut self, mut batch: CallBatch, halt: Halt) {
-        if batch.hook_call.take().is_some() {
-            self.cancel_hook();
-        }
-        if let Some(at) = batch.undecided() {
-            if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(self, ForgetCancelGate)
-            {
-                self.push_effect(Effect::CancelGate(batch.call(at).call_id.clone()));
-            }
-            self.resolve_permission(&batch, at, Verdict::Cancelled);
-            self.end_call(
-                &mut batch,
-                at,
-                CallEnd::not_executed(halt.cancelled_envelope(false)),
-            );
-        }
+        self.end_undecided_call(&mut batch, halt.cancelled_envelope(false));
         if !self.grace_started {
-            for at in batch.running() {
-                self.push_effect(Effect::StopTool(batch.call(at).call_id.clone()));
+            for level in batch.levels() {
+                if faulty!(self, ForgetStopOfParent)
+                    && level.outer.is_none()
+                    && batch.outer.is_some()
+                {
+                    continue;
+                }
+                for at in level.running() {
+                    self.push_effect(Effect::StopTool(level.call(at).call_id.clone()));
+                }
             }
         }
         if self.is_grace_over {
             return self.kill_calls(batch, halt);
         }
-        if batch.running().next().is_some() {
+        if batch.levels().any(|level| level.running().next().is_some()) {
             self.start_grace();
         }
         self.advance_calls(batch);
+    }
+
+    /// Cancels the tool hook, and the permission check of the undecided call, which ends with `envelope`.
+    pub(super) fn end_undecided_call(&mut self, batch: &mut CallBatch, envelope: ToolEnvelope) {
+        if batch.hook_call.take().is_some() {
+            self.cancel_hook();
+        }
+        let Some(at) = batch.undecided() else { return };
+        if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(self, ForgetCancelGate) {
+            self.push_effect(Effect::CancelGate(batch.call(at).call_id.clone()));
+        }
+        self.resolve_permission(batch, at, Verdict::Cancelled);
+        self.end_call(batch, at, CallEnd::not_executed(envelope));
     }
 
     /// Second tier: kills running calls and ends them at once.
@@ -92,7 +99,13 @@ impl Loop {
         }
     }
 
-    fn kill_calls(&mut self, mut batch: CallBatch, halt: Halt) {
+    pub(super) fn kill_calls(&mut self, mut batch: CallBatch, halt: Halt) {
+        self.abort_running_calls(&mut batch, &halt.cancelled_envelope(true));
+        self.advance_calls(batch);
+    }
+
+    /// Kills the running calls, which end with `envelope`.
+    pub(super) fn abort_running_calls(&mut self, batch: &mut CallBatch, envelope: &ToolEnvelope) {
         let running: Vec<usize> = batch.running().collect();
         for at in running {
             if !faulty!(self, ForgetAbort) {
@@ -101,14 +114,9 @@ impl Loop {
             if faulty!(self, OmitEndOnAbort) {
                 batch.set_phase(at, CallPhase::Delivered);
             } else {
-                self.end_call(
-                    &mut batch,
-                    at,
-                    CallEnd::executed(halt.cancelled_envelope(true)),
-                );
+                self.end_call(batch, at, CallEnd::executed(envelope.clone()));
             }
         }
-        self.advance_calls(batch);
     }
 
     pub(super) fn start_grace(&mut self) {

@@ -1,6 +1,8 @@
 //! Effects that a loop requests from its host, and how a loop finishes.
 
-use crate::{CallId, Content, ContextSize, Event, HookRequest, Outcome, ToolCall, Usage};
+use crate::{
+    CallId, Content, ContextSize, Event, HookRequest, Outcome, ToolCall, ToolEnvelope, Usage,
+};
 
 /// Effect requested by a loop. Hosts carry effects out in order: an effect may start only after each
 /// preceding `Emit` or `Publish` was handed to the outbox.
@@ -34,6 +36,13 @@ pub enum Effect {
     CancelGate(CallId),
     /// Run the call; answered with `ToolEnded`.
     RunTool(ToolCall),
+    /// Give a running call the results of its nested calls, in call order; answers `NestedCalls`.
+    ReturnResults {
+        /// The running call.
+        parent: CallId,
+        /// Result of each nested call.
+        results: Vec<ToolEnvelope>,
+    },
     /// Request a running call to stop.
     StopTool(CallId),
     /// Kill a running call and all its processes.

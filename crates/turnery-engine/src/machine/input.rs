@@ -3,7 +3,7 @@
 use super::CommitError;
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
-    ModelError, PlanEntry, Price, Response, Spending, ToolEnvelope, Usage, Verdict,
+    ModelError, PlanEntry, Price, Response, Spending, ToolCall, ToolEnvelope, Usage, Verdict,
 };
 
 /// Input of a loop.
@@ -99,6 +99,16 @@ pub enum Input {
         call_id: CallId,
         /// Text printed since the previous output.
         text: String,
+    },
+    /// A running call requests further calls, which are its nested calls. Their results are returned together
+    /// by [`Effect::ReturnResults`](super::Effect::ReturnResults).
+    NestedCalls {
+        /// The running call.
+        parent: CallId,
+        /// Nested calls, whose ids are unique in the session.
+        calls: Vec<ToolCall>,
+        /// Announcement of each call, in call order.
+        announced: Vec<CallAnnouncement>,
     },
     /// A running call changed the plan.
     PlanUpdated {

@@ -58,4 +58,12 @@ pub(super) enum SeededFault {
     ReportErrorOnCancel,
     ReportErrorTwice,
     UsageZeroForUnknown,
+    DeliverNestedResultToModel,
+    ForgetAbortOfParent,
+    ForgetNestedDecision,
+    ForgetResults,
+    ForgetStopOfParent,
+    KeepNestedCalls,
+    OmitEndOfWaitingNestedCall,
+    OmitParentId,
 }

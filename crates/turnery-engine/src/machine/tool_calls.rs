@@ -4,7 +4,7 @@
 //! (R2). Permission is decided for one call at a time; parallel calls run concurrently, all others alone.
 //! Start events and results are in call order (R3).
 
-use super::call_batch::{CallBatch, CallPhase};
+use super::call_batch::{CallBatch, CallPhase, CallResult};
 use super::call_end::CallEnd;
 use super::stage::LoopFailure;
 use super::{CallAnnouncement, Effect, Halt, Loop, Stage};
@@ -30,7 +30,8 @@ impl Loop {
         self.advance_calls(batch);
     }
 
-    /// Delivers results, runs hooks and starts calls as far as possible. Ends the turn when no call is left.
+    /// Delivers results, runs hooks and starts calls as far as possible. When no call is left, returns the
+    /// results of nested calls, or ends the turn.
     pub(super) fn advance_calls(&mut self, mut batch: CallBatch) {
         loop {
             self.deliver_results(&mut batch);
@@ -43,6 +44,9 @@ impl Loop {
             self.stage = Stage::RunningCalls(batch);
             return;
         }
+        if let Some(outer) = batch.outer.take() {
+            return self.return_results(batch, *outer);
+        }
         match self.decide_next(&mut batch) {
             Ok(next) => self.finish_turn(batch.usage, batch.results, next),
             Err(message) => self.fail_loop(LoopFailure {
@@ -53,7 +57,8 @@ impl Loop {
         }
     }
 
-    /// Adds the results of ended calls to history, in call order (R3), until the next call in that order has
+    /// Adds the results of ended calls to history or, if they are nested, to the results for their parent, in
+    /// call order (R3), until the next call in that order has
     /// not ended, or an after-tool hook was requested, whose verdict must come first.
     fn deliver_results(&mut self, batch: &mut CallBatch) {
         while batch.hook_call.is_none() && batch.next_to_deliver < batch.len() {
@@ -64,9 +69,13 @@ impl Loop {
                 _ => return,
             }
             match batch.set_phase(at, CallPhase::Delivered) {
-                CallPhase::Ended { message, hook } => {
-                    let message_id = self.emit_message(*message);
-                    batch.results.push(message_id);
+                CallPhase::Ended { result, hook } => {
+                    match *result {
+                        CallResult::Message(message) => {
+                            batch.results.push(self.emit_message(message));
+                        }
+                        CallResult::Nested(envelope) => batch.nested_results.push(envelope),
+                    }
                     if let Some(hook) = hook.filter(|_| self.should_notify_hook(true)) {
                         batch.hook_call = Some(batch.next_to_deliver);
                         self.push_effect(Effect::RunHook(*hook));
@@ -209,6 +218,7 @@ impl Loop {
 
     /// Handles the end of a call that ran, or that failed before it could run.
     pub(super) fn handle_tool_end(&mut self, call_id: &CallId, envelope: ToolEnvelope) {
+        self.end_calls_within(call_id);
         let Some((mut batch, at)) = self.take_call(call_id, |phase| {
             matches!(
                 phase,
@@ -254,7 +264,9 @@ impl Loop {
             return false;
         };
         faulty!(self, AcceptLateUpdates)
-            || matches!(batch.find(call_id), Some((_, CallPhase::Running)))
+            || batch
+                .levels()
+                .any(|level| matches!(level.find(call_id), Some((_, CallPhase::Running))))
     }
 
     /// Resolves the permission request to the user, if there was one.
@@ -271,7 +283,7 @@ impl Loop {
 
     /// Takes the batch and the index of a call if the call is in a phase that `fits`; otherwise leaves the
     /// stage unchanged. The caller sets the next stage.
-    fn take_call(
+    pub(super) fn take_call(
         &mut self,
         call_id: &CallId,
         fits: impl Fn(&CallPhase) -> bool,

@@ -1,7 +1,7 @@
 //! Applies the decisions of tools about the loop that called them (UP-21, C-5).
 
 use super::Loop;
-use super::call_batch::CallBatch;
+use super::call_batch::{CallBatch, CallDecision};
 use super::pending_turn::{NextStep, PendingTurn};
 use crate::{EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
 
@@ -26,10 +26,14 @@ impl Loop {
         } else {
             batch.controls.pop_first()
         };
-        let Some((at, (control, message))) = deciding.filter(|_| !outranked) else {
+        let Some((_, decision)) = deciding.filter(|_| !outranked) else {
             return Ok(NextStep::Turn(PendingTurn::continuation(None)));
         };
-        let tool_name = batch.call(at).name.clone();
+        let CallDecision {
+            control,
+            tool_name,
+            text,
+        } = decision;
         let stopped = |stop| NextStep::EndLoop(Outcome::Stopped(stop));
         Ok(match control {
             ToolControl::Finish(value) => {
@@ -48,7 +52,7 @@ impl Loop {
                 NextStep::EndLoop(Outcome::Finished(TurnFinish::FinalValue { value }, None))
             }
             ToolControl::Fail => stopped(TurnStop::ToolFailure {
-                message: format!("{tool_name}: {message}"),
+                message: format!("{tool_name}: {text}"),
             }),
             ToolControl::SubmitError(value) => stopped(TurnStop::SubmittedError { value }),
             ToolControl::FailWith(value) => stopped(TurnStop::ToolError { tool_name, value }),

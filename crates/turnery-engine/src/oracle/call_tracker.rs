@@ -1,5 +1,6 @@
 //! Checks the events of a turn's calls. Events of parallel calls may interleave; those of each call keep
-//! their order, and start events and results are in call order (R3).
+//! their order, and start events and results are in call order (R3). Nested calls begin and end while their
+//! parent runs, and have no result message.
 
 use super::ensure::ensure;
 use crate::{CallId, Disposition, EventKind, Message, MessageId, ToolCall, Verdict};
@@ -9,6 +10,9 @@ use crate::{CallId, Disposition, EventKind, Message, MessageId, ToolCall, Verdic
 pub(super) struct CallTracker {
     calls: Vec<TrackedCall>,
     requested_count: usize,
+    nested: Vec<NestedCall>,
+    /// Parent of the nested call that the last event announced.
+    announcing: Option<CallId>,
     /// Ids of the result messages, in call order.
     pub(super) results: Vec<MessageId>,
 }
@@ -18,6 +22,14 @@ struct TrackedCall {
     id: CallId,
     name: String,
     state: TrackedCallState,
+}
+
+#[derive(Clone, Debug)]
+struct NestedCall {
+    parent: CallId,
+    /// Index among the nested calls of the first one announced together with this one.
+    batch_start: usize,
+    call: TrackedCall,
 }
 
 #[derive(Clone, Debug)]
@@ -36,20 +48,22 @@ enum TrackedCallState {
 
 impl CallTracker {
     pub(super) fn new(calls: &[ToolCall]) -> Self {
-        let call = |call: &ToolCall| TrackedCall {
-            id: call.call_id.clone(),
-            name: call.name.clone(),
-            state: TrackedCallState::Requested,
-        };
         Self {
-            calls: calls.iter().map(call).collect(),
+            calls: calls.iter().map(TrackedCall::new).collect(),
             requested_count: 0,
+            nested: Vec::new(),
+            announcing: None,
             results: Vec::new(),
         }
     }
 
+    fn all(&self) -> impl Iterator<Item = &TrackedCall> {
+        let nested = self.nested.iter().map(|nested| &nested.call);
+        self.calls.iter().chain(nested)
+    }
+
     pub(super) fn has_tool(&self, name: &str) -> bool {
-        self.calls.iter().any(|call| call.name == name)
+        self.all().any(|call| call.name == name)
     }
 
     /// Checks that every call was announced, started, ended, and has its result in history.
@@ -60,22 +74,46 @@ impl CallTracker {
     }
 
     fn find(&mut self, id: &CallId) -> Result<&mut TrackedCall, String> {
-        let found = self.calls.iter_mut().find(|call| call.id == *id);
+        let nested = self.nested.iter_mut().map(|nested| &mut nested.call);
+        let found = self.calls.iter_mut().chain(nested).find(|it| it.id == *id);
         found.ok_or_else(|| format!("R2: {id:?} was not asked for"))
+    }
+
+    /// Checks a nested call that is announced: its parent runs.
+    fn announce_nested(&mut self, call: &ToolCall, parent: &CallId) -> Result<(), String> {
+        let is_running = |it: &TrackedCall| it.id == *parent && it.is_running();
+        ensure(self.all().any(is_running), || {
+            format!(
+                "LASH-71: {:?} is nested in {parent:?}, which does not run",
+                call.call_id
+            )
+        })?;
+        let batch_start = match (&self.announcing, self.nested.last()) {
+            (Some(last), Some(previous)) if last == parent => previous.batch_start,
+            _ => self.nested.len(),
+        };
+        self.nested.push(NestedCall {
+            parent: parent.clone(),
+            batch_start,
+            call: TrackedCall::new(call),
+        });
+        self.announcing = Some(parent.clone());
+        Ok(())
     }
 
     /// Checks that all calls are announced and that the calls before this one have started (R3).
     fn check_order(&self, id: &CallId) -> Result<(), String> {
+        if let Some(at) = self.nested.iter().position(|nested| nested.call.id == *id) {
+            let siblings = &self.nested[self.nested[at].batch_start..at];
+            let waiting = siblings.iter().find(|nested| !nested.call.has_begun());
+            return ensure(waiting.is_none(), || {
+                format!("R3: {id:?} where {waiting:?} is due")
+            });
+        }
         ensure(self.requested_count == self.calls.len(), || {
             "ACP-22: a call before all were announced".to_owned()
         })?;
-        let begun = |call: &TrackedCall| {
-            matches!(
-                call.state,
-                TrackedCallState::Open { .. } | TrackedCallState::Ended { .. }
-            )
-        };
-        let next = self.calls.iter().find(|call| !begun(call));
+        let next = self.calls.iter().find(|call| !call.has_begun());
         ensure(next.is_some_and(|call| call.id == *id), || {
             format!("R3: {id:?} where {next:?} is due")
         })
@@ -113,6 +151,12 @@ impl CallTracker {
 
     /// Checks an event of a call.
     pub(super) fn observe(&mut self, kind: &EventKind) -> Result<(), String> {
+        if let EventKind::ToolCallRequested { call, .. } = kind
+            && let Some(parent) = &call.parent_call_id
+        {
+            return self.announce_nested(call, parent);
+        }
+        self.announcing = None;
         match kind {
             EventKind::ToolCallRequested { call, .. } => {
                 let next = self.calls.get(self.requested_count).map(|call| &call.id);
@@ -159,16 +203,10 @@ impl CallTracker {
             | EventKind::ToolProgress { call_id, .. }
             | EventKind::ChildUsageReported { call_id, .. } => {
                 let call = self.find(call_id)?;
-                ensure(
-                    matches!(call.state, TrackedCallState::Open { runs: true, .. }),
-                    || format!("R1: {call:?} says {kind:?}"),
-                )?;
+                ensure(call.is_running(), || format!("R1: {call:?} says {kind:?}"))?;
             }
             EventKind::PlanUpdated { .. } => {
-                let open = |call: &TrackedCall| {
-                    matches!(call.state, TrackedCallState::Open { runs: true, .. })
-                };
-                ensure(self.calls.iter().any(open), || {
+                ensure(self.all().any(TrackedCall::is_running), || {
                     "R1: a plan of no call".to_owned()
                 })?;
             }
@@ -179,6 +217,11 @@ impl CallTracker {
                 disposition,
                 child_loop_id,
             } => {
+                let mut nested = self.nested.iter();
+                let open = nested.find(|it| it.parent == *call_id && !it.call.has_ended());
+                ensure(open.is_none(), || {
+                    format!("R1: {call_id:?} ends before {open:?}")
+                })?;
                 let call = self.find(call_id)?;
                 let TrackedCallState::Open { runs, verdict } = &call.state else {
                     return Err(format!("R1: {call:?} ends"));
@@ -199,6 +242,28 @@ impl CallTracker {
             other => return Err(format!("R1: among the calls came {other:?}")),
         }
         Ok(())
+    }
+}
+
+impl TrackedCall {
+    fn new(call: &ToolCall) -> Self {
+        Self {
+            id: call.call_id.clone(),
+            name: call.name.clone(),
+            state: TrackedCallState::Requested,
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.state, TrackedCallState::Open { runs: true, .. })
+    }
+
+    fn has_begun(&self) -> bool {
+        matches!(self.state, TrackedCallState::Open { .. }) || self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.state, TrackedCallState::Ended { .. })
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::call_tracker::CallTracker;
 use super::{Oracle, ensure::ensure};
-use crate::{CallId, Event, EventKind, LlmMessage, Message, MessageId, MessageStop, Usage};
+use crate::{
+    CallId, Event, EventKind, LlmMessage, Message, MessageId, MessageStop, ToolCall, Usage,
+};
 
 /// Progress of a turn.
 #[derive(Clone, Debug)]
@@ -181,6 +183,11 @@ impl Oracle {
                 return Ok(None);
             }
             (TurnPart::Calls, kind) => {
+                if let EventKind::ToolCallRequested { call, .. } = kind
+                    && call.parent_call_id.is_some()
+                {
+                    self.register_call(call)?;
+                }
                 turn.calls.observe(kind)?;
                 TurnPart::Calls
             }
@@ -189,12 +196,16 @@ impl Oracle {
         Ok(Some(turn))
     }
 
+    fn register_call(&mut self, call: &ToolCall) -> Result<(), String> {
+        ensure(self.call_ids.insert(call.call_id.clone()), || {
+            format!("R2: {:?} twice", call.call_id)
+        })
+    }
+
     fn observe_response(&mut self, message: &LlmMessage) -> Result<CallTracker, String> {
         let calls: Vec<_> = message.message.calls().cloned().collect();
         for call in &calls {
-            ensure(self.call_ids.insert(call.call_id.clone()), || {
-                format!("R2: {:?} twice", call.call_id)
-            })?;
+            self.register_call(call)?;
         }
         if let Message::Assistant { stop, .. } = &message.message {
             self.last_stop = Some(*stop);

@@ -293,7 +293,7 @@ impl JournalRecovery {
             open.is_result_delivered = true;
             self.emit_message(result, Some(turn.index));
         }
-        for at in 0..turn.calls.len() {
+        for at in turn.calls.closing_order() {
             let open = turn.calls.get(at);
             if open.result.is_none() && !open.is_result_delivered {
                 let result = self.end_call(&turn, open);

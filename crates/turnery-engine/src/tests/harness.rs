@@ -115,6 +115,16 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::Gate(call) => format!("> gate {}", call.call_id),
         Effect::CancelGate(id) => format!("> cancel gate {id}"),
         Effect::RunTool(call) => format!("> run {}", call.call_id),
+        Effect::ReturnResults { parent, results } => {
+            let texts = results.iter().map(|result| match &result.result {
+                Ok(content) => join_text(content),
+                Err(error) => format!("{:?}", error.kind),
+            });
+            format!(
+                "> results {parent} {}",
+                texts.collect::<Vec<_>>().join(", ")
+            )
+        }
         Effect::StopTool(id) => format!("> stop {id}"),
         Effect::AbortTool(id) => format!("> abort {id}"),
         Effect::StartGrace => "> grace".to_owned(),

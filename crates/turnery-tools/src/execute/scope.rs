@@ -93,6 +93,7 @@ impl ExecuteScope {
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
             trace: TraceContext::default(),
+            caller: None,
             host: None,
         }
     }

@@ -44,6 +44,7 @@ impl ShellFixture {
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: crate::TraceContext::default(),
+                caller: None,
                 host: None,
             },
             progress,

@@ -94,6 +94,7 @@ async fn function_tool_needs_no_permission_and_sets_timeout() {
         progress: tokio::sync::mpsc::channel(1).0,
         cancel: tokio_util::sync::CancellationToken::new(),
         trace: turnery_tools::TraceContext::default(),
+        caller: None,
         host: None,
     };
     let prepared = tool.prepare(&json!({}), &cx).await.expect("prepared");

@@ -41,6 +41,7 @@ impl ToolFixture {
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: turnery_tools::TraceContext::default(),
+                caller: None,
                 host: None,
             },
             progress,

@@ -22,7 +22,9 @@ use turnery_engine::{
     ToolErrorKind, usage::source,
 };
 use turnery_models::{MissingKeyError, Model, ModelRequest};
-use turnery_tools::{CommandLineLimits, Origin, PreparedCall, Progress, ToolCx, Toolbox};
+use turnery_tools::{
+    CommandLineLimits, NestedCalls, Origin, PreparedCall, Progress, ToolCaller, ToolCx, Toolbox,
+};
 
 impl LoopRun<'_> {
     pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
@@ -40,7 +42,7 @@ impl LoopRun<'_> {
             QueuedEffect::Compact(before) => self.compact(before),
             QueuedEffect::JudgeCall(call) => {
                 self.task.env.update_policy();
-                let (cx, _) = self.tool_cx(&call);
+                let (cx, ..) = self.tool_cx(&call);
                 let toolbox = self
                     .task
                     .tools
@@ -59,14 +61,14 @@ impl LoopRun<'_> {
             QueuedEffect::RunTool(call) => {
                 self.task.env.update_policy();
                 self.task.refresh_tools();
-                let (mut cx, reports) = self.tool_cx(&call);
+                let (mut cx, reports, nested_calls) = self.tool_cx(&call);
                 cx.line_limits = self
                     .work
                     .line_limits
                     .remove(&call.call_id)
                     .unwrap_or_default();
                 let toolbox = self.toolbox();
-                let tool = RunningTool::start(toolbox, call, cx, reports);
+                let tool = RunningTool::start(toolbox, call, cx, reports, nested_calls);
                 self.work.tools.push(tool);
             }
         }
@@ -207,6 +209,7 @@ impl LoopRun<'_> {
                     tool.cancel();
                 }
             }
+            Effect::ReturnResults { parent, results } => self.return_results(&parent, results),
             Effect::AbortTool(call_id) => {
                 self.queue.cancel_tool_run(&call_id);
                 self.work.tools.retain(|tool| tool.call_id != call_id);
@@ -310,8 +313,16 @@ impl LoopRun<'_> {
         }
     }
 
-    fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
+    fn tool_cx(
+        &self,
+        call: &ToolCall,
+    ) -> (
+        ToolCx,
+        mpsc::Receiver<Progress>,
+        mpsc::Receiver<NestedCalls>,
+    ) {
         let (progress, reports) = mpsc::channel(REPORT_QUEUE_CAPACITY);
+        let (caller, nested_calls) = ToolCaller::new();
         let spec = self.machine.spec();
         let toolbox = self.toolbox();
         let tool = toolbox.get(&call.name);
@@ -329,11 +340,12 @@ impl LoopRun<'_> {
             progress,
             cancel: CancellationToken::new(),
             trace: self.scope.trace.clone(),
+            caller: Some(caller),
             host: tool
                 .is_some_and(|tool| tool.opens_sessions())
                 .then(|| self.parent_session()),
         };
-        (cx, reports)
+        (cx, reports, nested_calls)
     }
 
     /// Returns the time the prompt has used, derived from its deadline.

@@ -6,7 +6,7 @@ use crate::{
     hooks::CombinedVerdict,
     session::{
         gate::{CallGate, GateResult},
-        running_call::{RunningModel, RunningTool, StreamItem},
+        running_call::{RunningModel, RunningTool, StreamItem, ToolReport},
     },
 };
 use futures_util::future::BoxFuture;
@@ -16,7 +16,7 @@ use std::{
 };
 use turnery_engine::{CallId, ModelError, Response, ToolEnvelope};
 use turnery_models::ModelEvent;
-use turnery_tools::{CommandLineLimits, Progress};
+use turnery_tools::CommandLineLimits;
 
 /// Work of a running loop. At most one hook, compaction, permission check and model call run at a time.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(super) enum WorkEvent {
     KeyWaitEnded {
         tools: bool,
     },
-    Tool(CallId, StreamItem<Progress, ToolEnvelope>),
+    Tool(CallId, StreamItem<ToolReport, ToolEnvelope>),
     Model(StreamItem<ModelEvent, Result<Response, ModelError>>),
 }
 

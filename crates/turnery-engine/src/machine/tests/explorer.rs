@@ -64,6 +64,7 @@ impl ExplorerState {
             | Input::ToolProgress { .. }
             | Input::PlanUpdated { .. }
             | Input::ChildUsageReported { .. }
+            | Input::NestedCalls { .. }
             | Input::ModelDelta(_)
             | Input::ModelSilent { .. }
                 if silent =>
@@ -260,10 +261,16 @@ fn required_finish_interleavings_keep_invariants() {
     explore_and_check(Scenario::FinishRequired, 1_000);
 }
 
+// proves: LASH-71
+#[test]
+fn nested_call_interleavings_keep_invariants() {
+    explore_and_check(Scenario::NestedCalls, 1_000);
+}
+
 #[test]
 fn every_seeded_bug_is_found() {
     use Scenario::{
-        Calls, FinishRequired, FullContext, OversizedResponses, ParallelCalls,
+        Calls, FinishRequired, FullContext, NestedCalls, OversizedResponses, ParallelCalls,
         StandaloneCompaction, Steering,
     };
     use SeededFault as Bug;
@@ -347,6 +354,26 @@ fn every_seeded_bug_is_found() {
         (Bug::ReportErrorOnCancel, FullContext, "C-28"),
         (Bug::ReportErrorTwice, FullContext, "C-28"),
         (Bug::UsageZeroForUnknown, Calls, "I2"),
+        (Bug::DeliverNestedResultToModel, NestedCalls, "R2"),
+        (
+            Bug::ForgetAbortOfParent,
+            NestedCalls,
+            "a loop can always be cancelled",
+        ),
+        (Bug::ForgetNestedDecision, NestedCalls, "UP-21"),
+        (
+            Bug::ForgetResults,
+            NestedCalls,
+            "a loop can always be finished",
+        ),
+        (
+            Bug::ForgetStopOfParent,
+            NestedCalls,
+            "every running call is told to stop",
+        ),
+        (Bug::KeepNestedCalls, NestedCalls, "R1"),
+        (Bug::OmitEndOfWaitingNestedCall, NestedCalls, "R1"),
+        (Bug::OmitParentId, NestedCalls, "ACP-22"),
     ];
     for (bug, scenario, invariant) in bugs {
         match explore(scenario, Some(bug)) {

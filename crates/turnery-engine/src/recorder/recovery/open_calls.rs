@@ -94,6 +94,29 @@ impl OpenCalls {
         Some(self.get_mut(at))
     }
 
+    /// Returns the indices of all calls in an order in which they can end: call order, but each call after its
+    /// nested calls.
+    pub(super) fn closing_order(&self) -> Vec<usize> {
+        let mut nested: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut stack = Vec::new();
+        for (at, open) in self.calls.iter().enumerate() {
+            count_visit();
+            let parent = open.call.parent_call_id.as_ref();
+            match parent.and_then(|parent| self.index_by_id.get(parent)) {
+                Some(parent) if *parent < at => nested.entry(*parent).or_default().push(at),
+                Some(_) | None => stack.push(at),
+            }
+        }
+        // Parents before their nested calls, in reverse.
+        let mut order = Vec::with_capacity(self.calls.len());
+        while let Some(at) = stack.pop() {
+            order.push(at);
+            stack.extend(nested.remove(&at).unwrap_or_default());
+        }
+        order.reverse();
+        order
+    }
+
     /// Returns the first call whose result is not in history yet. Scans all calls.
     pub(super) fn first_undelivered(&mut self) -> Option<&mut OpenCall> {
         self.calls

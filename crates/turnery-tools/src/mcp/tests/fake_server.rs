@@ -282,6 +282,7 @@ impl McpFixture {
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: TraceContext::default(),
+                caller: None,
                 host: None,
             },
             progress,

@@ -1,10 +1,11 @@
-//! Tests when the key file is read, and whose key counts.
+//! Tests of rereading the key file, of the precedence between configured and stored keys, and of the default
+//! model.
 
 use super::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use turnery_models::Api;
 
-fn kept(key: &str, base_url: &str) -> StoredKey {
+fn stored_key(key: &str, base_url: &str) -> StoredKey {
     StoredKey {
         key: Some(SecretString::from(key)),
         api: Api::OpenAi,
@@ -24,7 +25,7 @@ fn find(live_providers: &LiveProviders, name: &str) -> (Option<String>, String) 
     )
 }
 
-fn well_known(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfig> {
+fn standard_providers(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfig> {
     ProviderConfig::standard_from_env(&|name| {
         let found = set.iter().find(|(it, _)| *it == name);
         found.map(|(_, value)| (*value).to_owned())
@@ -37,12 +38,12 @@ fn stored_key_applies_until_it_is_removed() {
     for may_watch in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let keys = KeyFile::new(folder.path().join("keys.json"));
-        let configured = well_known(&[]);
-        let live_providers = eager(configured, keys.clone(), may_watch);
+        let configured = standard_providers(&[]);
+        let live_providers = new_without_freshness(configured, keys.clone(), may_watch);
         assert_eq!(live_providers.default_model().to_string(), "offline");
         let openai = "https://api.openai.com/v1";
         let write = |key: &str| {
-            let one = [("openai".to_owned(), kept(key, openai))];
+            let one = [("openai".to_owned(), stored_key(key, openai))];
             keys.write(&StoredKeys::from(one)).unwrap();
         };
         write("sk-1");
@@ -56,8 +57,13 @@ fn stored_key_applies_until_it_is_removed() {
     }
 }
 
-/// Returns providers that reread on every question and wait as long as a busy machine needs.
-fn eager(configured: Vec<ProviderConfig>, keys: KeyFile, may_watch: bool) -> LiveProviders {
+/// Creates providers that check the key file on every call, or with `may_watch` once inotify reports a
+/// change, and whose callers wait up to a minute for the read.
+fn new_without_freshness(
+    configured: Vec<ProviderConfig>,
+    keys: KeyFile,
+    may_watch: bool,
+) -> LiveProviders {
     let mut live_providers = LiveProviders::with_watch(configured, Some(keys), may_watch);
     live_providers.freshness = Duration::ZERO;
     live_providers.first_timeout = Duration::from_secs(60);
@@ -65,8 +71,9 @@ fn eager(configured: Vec<ProviderConfig>, keys: KeyFile, may_watch: bool) -> Liv
     live_providers
 }
 
-/// Returns the number of completed reads.
-fn reads(live_providers: &LiveProviders) -> u64 {
+/// Requests a read unless the last one is still fresh; returns the number of reads completed since the start.
+/// A check that finds the file unchanged counts as a read.
+fn refresh_and_count_reads(live_providers: &LiveProviders) -> u64 {
     live_providers.state().reads.completed
 }
 
@@ -77,23 +84,45 @@ fn unchanged_file_is_not_read_again() {
     let place = folder.path().join("place");
     std::fs::create_dir(&place).unwrap();
     let keys = KeyFile::new(place.join("keys.json"));
-    let live_providers = eager(well_known(&[]), keys, true);
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
+    let live_providers = new_without_freshness(standard_providers(&[]), keys, true);
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (1, 1)
+    );
     std::fs::write(place.join("keys.json"), "{}").unwrap();
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (2, 2)
+    );
     std::fs::write(place.join("sessions.db"), "").unwrap();
-    assert_eq!(reads(&live_providers), 2, "another file");
+    assert_eq!(refresh_and_count_reads(&live_providers), 2, "another file");
     std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
     assert_eq!(
-        (reads(&live_providers), reads(&live_providers)),
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
         (3, 4),
         "no folder to watch"
     );
     std::fs::create_dir(&place).unwrap();
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (5, 5));
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (5, 5)
+    );
 }
 
-/// inotify reports for a folder only changes to the names in it.
+/// A change through another hard link is noticed, although a watch on the folder does not report it. A
+/// symbolic link cannot be watched, so the file behind it is checked on every call.
 #[cfg(target_os = "linux")]
 #[test]
 fn change_through_other_link_is_noticed() {
@@ -105,28 +134,59 @@ fn change_through_other_link_is_noticed() {
     );
     let linked = other.path().join("linked.json");
     fs::write(&path, "{}").unwrap();
-    let live_providers = eager(well_known(&[]), KeyFile::new(path.clone()), true);
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
+    let live_providers =
+        new_without_freshness(standard_providers(&[]), KeyFile::new(path.clone()), true);
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (1, 1)
+    );
     fs::hard_link(&path, &linked).unwrap();
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (2, 2)
+    );
     let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
     open.write_all(b" ").unwrap();
     assert_eq!(
-        (reads(&live_providers), reads(&live_providers)),
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
         (3, 3),
         "not closed yet"
     );
     fs::remove_file(&path).unwrap();
     symlink(&linked, &path).unwrap();
     assert_eq!(
-        (reads(&live_providers), reads(&live_providers)),
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
         (4, 5),
         "a link is not watched"
     );
     fs::rename(&linked, &path).unwrap();
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (6, 6));
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (6, 6)
+    );
     open.write_all(b" ").unwrap();
-    assert_eq!((reads(&live_providers), reads(&live_providers)), (7, 7));
+    assert_eq!(
+        (
+            refresh_and_count_reads(&live_providers),
+            refresh_and_count_reads(&live_providers)
+        ),
+        (7, 7)
+    );
 }
 
 /// Creates a pipe in place of the key file: reading it blocks.
@@ -142,26 +202,27 @@ fn key_stored_during_read_reaches_waiters() {
     let path = folder.path().join("keys.json");
     make_pipe(&path);
     let keys = KeyFile::new(path.clone());
-    let live_providers = eager(well_known(&[]), keys.clone(), false);
+    let live_providers = new_without_freshness(standard_providers(&[]), keys.clone(), false);
     live_providers.prefetch();
     // Opens as soon as the reader has.
     let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| find(&live_providers, "desk").0);
-        let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+        let one = [("desk".to_owned(), stored_key("sk-1", "http://desk/v1"))];
         keys.write(&StoredKeys::from(one)).unwrap();
         drop(look);
         assert_eq!(waiting.join().unwrap().as_deref(), Some("sk-1"));
     });
 }
 
-/// Callers wait for a hanging file once, and only briefly.
+/// Callers get the earlier providers, here none, while a read of the key file hangs.
 #[test]
 fn hanging_key_file_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     make_pipe(&path);
-    let mut live_providers = LiveProviders::new(well_known(&[]), Some(KeyFile::new(path.clone())));
+    let mut live_providers =
+        LiveProviders::new(standard_providers(&[]), Some(KeyFile::new(path.clone())));
     live_providers.first_timeout = Duration::from_millis(20);
     live_providers.read_timeout = Duration::ZERO;
     for _ in 0..3 {
@@ -184,30 +245,38 @@ fn environment_key_wins_and_key_stays_with_its_address() {
     };
     let openai = "https://api.openai.com/v1";
     let both = with(
-        &well_known(&[("OPENAI_API_KEY", "sk-environment")]),
+        &standard_providers(&[("OPENAI_API_KEY", "sk-environment")]),
         "openai",
-        kept("sk-file", openai),
+        stored_key("sk-file", openai),
     );
     let key = |it: &LiveProviders| find(it, "openai").0;
     assert_eq!(key(&both).as_deref(), Some("sk-environment"));
-    let moved = well_known(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
-    let elsewhere = with(&moved, "openai", kept("sk-file", openai));
+    let moved = standard_providers(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
+    let elsewhere = with(&moved, "openai", stored_key("sk-file", openai));
     assert_eq!(
         find(&elsewhere, "openai"),
         (None, "https://elsewhere/v1".to_owned())
     );
-    let there = with(&moved, "openai", kept("sk-file", "https://elsewhere/v1"));
+    let there = with(
+        &moved,
+        "openai",
+        stored_key("sk-file", "https://elsewhere/v1"),
+    );
     assert_eq!(key(&there).as_deref(), Some("sk-file"));
     let proxy = with(
-        &well_known(&[]),
+        &standard_providers(&[]),
         "openai",
-        kept("sk-file", "https://proxy/v1"),
+        stored_key("sk-file", "https://proxy/v1"),
     );
     assert_eq!(
         find(&proxy, "openai"),
         (Some("sk-file".to_owned()), "https://proxy/v1".to_owned())
     );
-    let desk = with(&well_known(&[]), "desk", kept("sk-file", "http://desk/v1"));
+    let desk = with(
+        &standard_providers(&[]),
+        "desk",
+        stored_key("sk-file", "http://desk/v1"),
+    );
     assert_eq!(
         find(&desk, "desk"),
         (Some("sk-file".to_owned()), "http://desk/v1".to_owned())
@@ -218,8 +287,8 @@ fn environment_key_wins_and_key_stays_with_its_address() {
 fn logged_in_provider_is_default_without_other_keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));
-    let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+    let one = [("desk".to_owned(), stored_key("sk-1", "http://desk/v1"))];
     keys.write(&StoredKeys::from(one)).unwrap();
-    let live_providers = LiveProviders::new(well_known(&[]), Some(keys));
+    let live_providers = LiveProviders::new(standard_providers(&[]), Some(keys));
     assert_eq!(live_providers.default_model().to_string(), "desk/m");
 }

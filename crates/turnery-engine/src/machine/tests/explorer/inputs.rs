@@ -34,7 +34,7 @@ pub(super) struct ToolBehavior {
 /// Fragment that the model repeats.
 pub(super) const FRAGMENT: &str = "aaa";
 
-const CALL_IDS: [&str; 5] = ["c0", "c1", "c2", "d1", "d2"];
+const CALL_IDS: [&str; 7] = ["c0", "c1", "c2", "c0.0", "c0.1", "d1", "d2"];
 
 impl SimulatedHost {
     /// Returns all inputs possible next.
@@ -55,6 +55,11 @@ impl SimulatedHost {
         }
         for (id, state) in &self.calls {
             push_call_inputs(id, *state, &self.scenario.tool_behavior(id), &mut inputs);
+            let nested = self.scenario.nested_calls(id);
+            let is_running = matches!(state, SimulatedCall::Running { .. });
+            if is_running && !nested.is_empty() && !self.parents.contains(id) {
+                inputs.push(nested_calls(id, nested, self.scenario));
+            }
         }
         if let Some(hook) = &self.hook {
             inputs.extend(self.hook_verdicts(hook));
@@ -152,6 +157,7 @@ impl SimulatedHost {
                 inputs.push(verdict(id, Verdict::Cancelled));
             }
             if !running {
+                inputs.push(nested_calls(id, &["late"], self.scenario));
                 inputs.extend(tool_updates(id));
                 inputs.push(child_spending(id));
             }
@@ -202,6 +208,8 @@ impl SimulatedHost {
         }
         self.calls.iter().find_map(|(id, state)| match state {
             SimulatedCall::Gated | SimulatedCall::Asked => Some(verdict(id, Verdict::Allow)),
+            // A call that waits for results ends once it has them.
+            SimulatedCall::Running { .. } if self.awaits_results(id) => None,
             SimulatedCall::Running { .. } => Some(tool_ended(id, ToolEnvelope::text("done"))),
             SimulatedCall::Allowed | SimulatedCall::Over => None,
         })
@@ -282,6 +290,20 @@ pub(super) fn model_answered(
         tool_results: Vec::new(),
     };
     Input::ModelAnswered { response, calls }
+}
+
+/// Builds the request of a running call for nested calls.
+fn nested_calls(parent: &str, ids: &[&str], scenario: Scenario) -> Input {
+    let call = |id: &&str| ToolCall::new(*id, "tool", serde_json::Value::Null);
+    let announced = ids.iter().map(|id| CallAnnouncement {
+        is_parallel: scenario.is_parallel(id),
+        ..CallAnnouncement::default()
+    });
+    Input::NestedCalls {
+        parent: parent.into(),
+        calls: ids.iter().map(call).collect(),
+        announced: announced.collect(),
+    }
 }
 
 fn call(id: &str) -> Content {

@@ -5,7 +5,7 @@ use super::simulated_host::{SimulatedCall, SimulatedHost, UserInputFate};
 use crate::{
     CallId, ContinuationKind, Effect, Event, EventKind, HookRequest, Input, LimitKind, LlmMessage,
     LoopFinish, Message, MessageStop, Outcome, ProviderFailure, Termination, ToolControl,
-    TurnFinish, TurnStop,
+    ToolEnvelope, TurnFinish, TurnStop,
     message::join_text,
     oracle::{Oracle, check_history, ensure::ensure},
 };
@@ -135,7 +135,8 @@ impl InvariantChecker {
                 host.set_call_state(call.call_id.as_str(), SimulatedCall::Gated);
             }
             Effect::CancelGate(call_id) => {
-                self.is_cut_off = true;
+                // Otherwise the call that requested it has ended.
+                self.is_cut_off |= halted;
                 host.set_call_state(call_id.as_str(), SimulatedCall::Over);
             }
             Effect::RunTool(call) => {
@@ -155,9 +156,22 @@ impl InvariantChecker {
                 }
             }
             Effect::AbortTool(call_id) => {
-                host.set_call_state(call_id.as_str(), SimulatedCall::Over)
+                host.set_call_state(call_id.as_str(), SimulatedCall::Over);
+                host.nested.remove(call_id.as_str());
             }
-            Effect::StartGrace => host.grace_started = true,
+            Effect::ReturnResults { parent, results } => {
+                check_results(host, &parent, &results)?;
+                host.nested.remove(parent.as_str());
+            }
+            Effect::StartGrace => {
+                let is_unaware =
+                    |state| matches!(state, SimulatedCall::Running { stopped: false, .. });
+                let unaware = host.calls_where(is_unaware);
+                ensure(unaware.is_empty(), || {
+                    format!("every running call is told to stop: {unaware:?}")
+                })?;
+                host.grace_started = true;
+            }
             Effect::ReturnUndelivered(words) => {
                 let text = join_text(&words);
                 let waiting = host.user_inputs.get(text.as_str()) == Some(&UserInputFate::Waiting);
@@ -337,6 +351,28 @@ impl InvariantChecker {
     }
 }
 
+/// Checks that the results are those of all nested calls, in call order, and that these have ended.
+fn check_results(
+    host: &SimulatedHost,
+    parent: &CallId,
+    results: &[ToolEnvelope],
+) -> Result<(), String> {
+    let nested = host.nested.get(parent.as_str());
+    let ids = nested.map_or(&[][..], Vec::as_slice);
+    ensure(nested.is_some() && ids.len() == results.len(), || {
+        format!("LASH-71: {results:?} are not the results of {nested:?}")
+    })?;
+    for (id, result) in ids.iter().zip(results) {
+        let state = host.calls.get(id.as_str());
+        let is_open = state.is_some_and(|state| *state != SimulatedCall::Over);
+        let fits = host.results.get(id).is_none_or(|known| known == result);
+        ensure(!is_open && fits, || {
+            format!("LASH-71: {result:?} is returned for {id}, which is {state:?}")
+        })?;
+    }
+    Ok(())
+}
+
 /// Returns true if a hook can veto.
 fn can_veto(hook: &HookRequest) -> bool {
     match hook {
@@ -358,7 +394,8 @@ fn check_can_run(host: &SimulatedHost, call_id: &CallId) -> Result<(), String> {
     ensure(before == Some(&SimulatedCall::Allowed), || {
         format!("ACP-32: {call_id:?} runs, but was {before:?}")
     })?;
-    let running = host.running_calls();
+    let mut running = host.running_calls();
+    running.retain(|id| !host.awaits_results(id));
     let parallel = |id: &&str| host.scenario.is_parallel(id);
     let fits = running.is_empty()
         || (parallel(&call_id.as_str())

@@ -26,6 +26,8 @@ pub(super) enum Scenario {
     OversizedResponses,
     /// Prose, submitted values and steering where a loop must finish with a value.
     FinishRequired,
+    /// A call that requests nested calls, one of which requests another.
+    NestedCalls,
 }
 
 impl Scenario {
@@ -98,6 +100,13 @@ impl Scenario {
                 forced_reply: true,
                 ..spec
             },
+            Self::NestedCalls => LoopSpec {
+                hooks: HookSet {
+                    before_tool: true,
+                    ..none
+                },
+                ..spec
+            },
             Self::StandaloneCompaction => LoopSpec {
                 hooks: HookSet {
                     compaction: true,
@@ -158,6 +167,20 @@ impl Scenario {
                 control: Some(ToolControl::Submit(1.into())),
                 ..runs
             },
+            (Self::NestedCalls, "c0") => ToolBehavior {
+                max_updates: 1,
+                ..runs
+            },
+            (Self::NestedCalls, "c0.0") => ToolBehavior {
+                is_asked: true,
+                control: Some(ToolControl::Submit(1.into())),
+                ..runs
+            },
+            (Self::NestedCalls, "c0.1") => ToolBehavior {
+                runs_forever: true,
+                can_fail: true,
+                ..runs
+            },
             (Self::Calls, _) => ToolBehavior {
                 can_fail: true,
                 ..runs
@@ -166,9 +189,22 @@ impl Scenario {
         }
     }
 
+    /// Returns the nested calls that a running call may request.
+    pub(super) fn nested_calls(self, id: &str) -> &'static [&'static str] {
+        match (self, id) {
+            (Self::NestedCalls, "c0") => &["c0.0", "c0.1", "c0.2"],
+            (Self::NestedCalls, "c0.2") => &["c0.2.0"],
+            _ => &[],
+        }
+    }
+
     /// Returns true if a call may run in parallel.
     pub(super) fn is_parallel(self, id: &str) -> bool {
-        self == Self::ParallelCalls && id != "c2"
+        match self {
+            Self::ParallelCalls => id != "c2",
+            Self::NestedCalls => matches!(id, "c0.0" | "c0.1"),
+            _ => false,
+        }
     }
 
     /// Returns the possible responses of the model in a turn.
@@ -196,6 +232,7 @@ impl Scenario {
             ],
             (Self::Steering, 0) => vec![with(&["c0", "c1"])],
             (Self::ParallelCalls, 0) => vec![with(&["c0", "c1", "c2"])],
+            (Self::NestedCalls, 0) => vec![with(&["c0", "c1"])],
             (Self::OversizedResponses, 0) => vec![with(&["c0", "c1"]), with(&["c0"]), prose(cost)],
             (Self::FullContext, 0) => vec![with(&["c0"]), prose(None)],
             (Self::FinishRequired, 0) => vec![prose(None), with(&["c0"])],
@@ -216,7 +253,8 @@ impl Scenario {
             Self::Steering
             | Self::ParallelCalls
             | Self::StandaloneCompaction
-            | Self::FinishRequired => &[],
+            | Self::FinishRequired
+            | Self::NestedCalls => &[],
         };
         kinds.iter().map(|kind| model_failed(*kind)).collect()
     }
@@ -290,6 +328,13 @@ impl Scenario {
                 "finished",
                 "limit Duration",
                 "limit Turns",
+                "lost HeadConflict",
+                "lost LaneLost",
+            ],
+            Self::NestedCalls => &[
+                "Stopped(Cancelled)",
+                "finished",
+                "limit Duration",
                 "lost HeadConflict",
                 "lost LaneLost",
             ],

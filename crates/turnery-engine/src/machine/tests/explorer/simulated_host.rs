@@ -1,8 +1,8 @@
 //! Simulated host of a loop, derived from the loop's effects and inputs.
 
 use super::scenario::Scenario;
-use crate::{HookRequest, HookVerdict, Input, ToolControl, Verdict};
-use std::collections::BTreeMap;
+use crate::{HookRequest, HookVerdict, Input, ToolControl, ToolEnvelope, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Simulated host.
 #[derive(Clone, Debug)]
@@ -18,6 +18,12 @@ pub(super) struct SimulatedHost {
     /// True if the oversized response was stopped while streaming.
     pub(super) is_response_cut_off: bool,
     pub(super) calls: BTreeMap<String, SimulatedCall>,
+    /// Nested calls that running calls have requested and whose results were not returned yet, by parent.
+    pub(super) nested: BTreeMap<String, Vec<String>>,
+    /// Calls that have requested nested calls, which each does once.
+    pub(super) parents: BTreeSet<String>,
+    /// Results of ended nested calls.
+    pub(super) results: BTreeMap<String, ToolEnvelope>,
     /// Decisions of ended calls about the loop.
     pub(super) controls: BTreeMap<String, ToolControl>,
     pub(super) hook: Option<HookRequest>,
@@ -69,6 +75,9 @@ impl SimulatedHost {
             is_response_oversized: false,
             is_response_cut_off: false,
             calls: BTreeMap::new(),
+            nested: BTreeMap::new(),
+            parents: BTreeSet::new(),
+            results: BTreeMap::new(),
             controls: BTreeMap::new(),
             hook: None,
             injected: false,
@@ -125,8 +134,17 @@ impl SimulatedHost {
                     *words += 1;
                 }
             }
+            Input::NestedCalls { parent, calls, .. } => {
+                let ids = calls.iter().map(|call| call.call_id.to_string());
+                self.nested.insert(parent.to_string(), ids.collect());
+                self.parents.insert(parent.to_string());
+            }
             Input::ToolEnded { call_id, envelope } => {
                 self.set_call_state(call_id.as_str(), SimulatedCall::Over);
+                self.nested.remove(call_id.as_str());
+                if call_id.as_str().contains('.') {
+                    self.results.insert(call_id.to_string(), envelope.clone());
+                }
                 if let Some(control) = &envelope.control {
                     let control = control.as_ref().clone();
                     self.controls.insert(call_id.to_string(), control);
@@ -184,5 +202,10 @@ impl SimulatedHost {
 
     pub(super) fn running_calls(&self) -> Vec<&str> {
         self.calls_where(|state| matches!(state, SimulatedCall::Running { .. }))
+    }
+
+    /// Returns true if the call waits for the results of nested calls.
+    pub(super) fn awaits_results(&self, id: &str) -> bool {
+        self.nested.contains_key(id)
     }
 }
