@@ -36,7 +36,8 @@ fn load_texts(client: &mut TestClient, world: &TestEnv, id: &str) -> Vec<String>
         .collect()
 }
 
-fn counting_env() -> TestEnv {
+/// Returns an environment whose model answers `1`, `2` or `3` to a prompt that contains `one`, `two` or `three`.
+fn env_with_numbered_answers() -> TestEnv {
     TestEnv::new(json!([
         {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
         {"when": {"last_user_contains": "two"}, "steps": [{"text": "2"}]},
@@ -47,7 +48,7 @@ fn counting_env() -> TestEnv {
 // proves: LOOP-19, LOOP-86, UP-12
 #[test]
 fn rerun_replaces_the_last_prompt() {
-    let world = counting_env();
+    let world = env_with_numbered_answers();
     let (mut client, id) = world.session();
     let nothing = run_prompt(&mut client, &id, "/rerun").0;
     assert!(nothing.contains("nothing has run"), "{nothing}");
@@ -62,7 +63,7 @@ fn rerun_replaces_the_last_prompt() {
 // proves: LOOP-20, LOOP-87
 #[test]
 fn branch_continues_from_earlier_point() {
-    let world = counting_env();
+    let world = env_with_numbered_answers();
     let (mut client, id) = world.session();
     let none = run_prompt(&mut client, &id, "/branch").0;
     assert!(none.contains("nothing to go back to"), "{none}");
@@ -93,7 +94,7 @@ fn branch_continues_from_earlier_point() {
 /// summary).
 #[test]
 fn a_short_conversation_is_not_compacted() {
-    let world = counting_env();
+    let world = env_with_numbered_answers();
     let (mut client, id) = world.session();
     let empty = run_prompt(&mut client, &id, "/compact").0;
     assert!(empty.contains("conversation is empty"), "{empty}");
@@ -192,7 +193,7 @@ fn command_cancelled_in_same_write_is_cancelled() {
 /// The response names the loops, so that programs can go back to them.
 #[test]
 fn an_answer_names_its_loops() {
-    let world = counting_env();
+    let world = env_with_numbered_answers();
     let (mut client, id) = world.session();
     let answer = client.request("session/prompt", prompt_params(&id, "one"));
     let loops = &result_of(&answer)["_meta"]["turnery"]["loopIds"];
@@ -207,7 +208,7 @@ fn an_answer_names_its_loops() {
 /// never overwrites a file.
 #[test]
 fn export_writes_session_to_file() {
-    let world = counting_env();
+    let world = env_with_numbered_answers();
     let (mut client, id) = world.session();
     run_prompt(&mut client, &id, "one");
     run_prompt(&mut client, &id, "two");

@@ -105,7 +105,7 @@ pub(crate) fn assert_login_is_wanted(answer: &Value) {
     }
 }
 
-/// Returns the ids and types of the offered methods.
+/// Returns the `authMethods` that `initialize` offers a client with these capabilities.
 fn offered_methods(login: Option<Login>, abilities: Value) -> Vec<Value> {
     let world = TestEnv::without_answers();
     let options = ServeOptions {
