@@ -117,6 +117,18 @@ fn git_outside_repositories_is_stopped_by_named_files() {
     let allowed = ["grep . src/b.txt", "grep -c . a.txt", "cat a.txt | jq ."];
     let stopped = ["grep -r . .", "grep -d recurse x .", "grep . .env"];
     check_reading(&bench, "read(.env)", &stopped, &allowed);
+    let stopped = [
+        r#"jq -n 'import "b" as $d {search: "./src"}; $d'"#,
+        "jq -nL src 1",
+        "gcc -E -Wp,-include.env,-DX a.c",
+        "make CFLAGS=-include.env a.o",
+    ];
+    let deny = vec!["read(src/**)", "read(.env)"];
+    let deny = deny.into_iter().map(|rule| rule.parse().unwrap()).collect();
+    let policy = Policy::new(Mode::Auto, vec![], deny);
+    for line in stopped {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
 }
 
 #[test]

@@ -72,7 +72,8 @@ impl Policy {
         let mut started = access.inner_commands.iter().flat_map(|it| &it.commands);
         if line.is_uncertain
             || line.commands.iter().any(is_unclear)
-            || started.any(has_unclear_script)
+            || started
+                .any(|it| has_unclear_script(it) || git::is_git(it) && has_unresolved_word(it))
         {
             return true;
         }
@@ -88,18 +89,20 @@ impl Policy {
         if line.commands.iter().any(is_unknown) || redirected.any(is_unknown_file) {
             return true;
         }
-        let mut judged = line.commands.iter().zip(&access.reads);
+        let commands = || {
+            let judged = line.commands.iter().zip(&access.reads);
+            judged.zip(&access.inner_commands)
+        };
         // After another command of git, other files may be tracked, or shown.
         let adds = line.commands.len() > 1
-            && judged.any(|(command, reads)| git::is_git(command) && reads.is_none());
+            && commands().any(|((command, reads), started)| {
+                let mut all = std::iter::once(command).chain(&started.commands);
+                reads.is_none() && all.any(git::is_git)
+            });
         let hides_any = rules.iter().any(|rule| rule.tool == READ_GROUP);
         let mut entry_budget = bounded_walk::MAX_ENTRIES;
-        let commands = line
-            .commands
-            .iter()
-            .zip(&access.reads)
-            .zip(&access.inner_commands);
-        commands.into_iter().any(|((command, reads), started)| {
+        commands().any(|((command, reads), started)| {
+            let with_started = || std::iter::once(command).chain(&started.commands);
             let is_opaque = || started.commands.iter().any(hides_command);
             if started.is_uncertain || is_opaque() && reads.is_none() {
                 return true;
@@ -108,8 +111,10 @@ impl Policy {
                 || started.commands.iter().any(git::may_show_content);
             // Git may show more than the currently tracked files.
             let looks_further = || {
+                let mut all = with_started();
                 hides_any
-                    && (adds || git::may_track_more(command) || git::may_show_untracked(command))
+                    && (adds
+                        || all.any(|it| git::may_track_more(it) || git::may_show_untracked(it)))
             };
             let may_show = || {
                 let mut rules = rules.iter();
@@ -122,7 +127,6 @@ impl Policy {
                 let mut rules = rules.iter().filter(|rule| rule.tool == READ_GROUP);
                 rules.any(|rule| rule.denies_file(path, workspace.roots()))
             };
-            let with_started = || std::iter::once(command).chain(&started.commands);
             let mut reads_paths = reads.iter().flat_map(|it| &it.paths);
             if reads_paths.any(|path| denies_reading(path))
                 || with_started().any(|command| {
@@ -223,8 +227,14 @@ fn reads_no_folder(command: &SimpleCommand) -> bool {
     let program = ProgramName::new(&command.name);
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     match program.is("jq") {
-        // It loads modules from the folder after `-L`.
-        true => !words.any(|word| word.starts_with("-L") || word.starts_with("--l")),
+        // It loads modules from the folder after `-L`, and from those that a filter names.
+        true => !words.any(|word| {
+            let is_short = word.starts_with('-') && !word.starts_with("--");
+            is_short && word.contains('L')
+                || ["--l", "import", "include"]
+                    .iter()
+                    .any(|it| word.contains(it))
+        }),
         false => program.is_in(&["egrep", "fgrep", "grep"]) && !searches_working_folder(command),
     }
 }

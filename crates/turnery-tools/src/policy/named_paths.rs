@@ -10,6 +10,9 @@ use std::{collections::BTreeSet, path::PathBuf};
 /// contain any number.
 const MAX_NAME_SEPARATORS: usize = 3;
 
+/// Maximum number of groups of short options in a word.
+const MAX_OPTION_GROUPS: usize = 8;
+
 /// Starts of addresses of files; the name of a host may follow.
 const FILE_ADDRESSES: &[&str] = &["file://", "fileb://"];
 
@@ -78,26 +81,30 @@ fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
             let path = word.get(host..).and_then(|rest| rest.find('/'));
             [Some(host), path.map(|path| host + path)]
         });
-    let starts = std::iter::once(0)
-        .chain(after_separators)
-        .chain(addresses.flatten());
+    let starts = std::iter::once(0).chain(after_separators);
     let mut parts: Vec<&str> = starts
+        .clone()
+        .chain(addresses.flatten())
         .filter_map(|start| word.get(start..))
         .flat_map(|rest| {
-            let ends = rest.match_indices(is_separator).map(|(at, _)| at);
-            let ends = ends.filter(|at| !is_text || !is_punctuation(rest, *at));
+            let ends = name_ends(rest).filter(|at| !is_text || !is_punctuation(rest, *at));
             let ends = ends.take(MAX_NAME_SEPARATORS + 1).chain([rest.len()]);
             ends.filter_map(|end| rest.get(..end))
         })
         .collect();
-    // Values attached to short options: `-Csecrets`, `-xfsecrets`, `-vsecrets:/x`.
-    if let Some(short) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
-        let first = short.find(is_separator).unwrap_or(short.len());
-        let ends = short.match_indices(is_separator).map(|(at, _)| at);
-        let ends = ends.take(MAX_NAME_SEPARATORS + 1).chain([short.len()]);
+    // Values attached to short options: `-Csecrets`, `-xfsecrets`, `-vsecrets:/x`, `-Wp,-include.env`.
+    let groups = starts.filter_map(|start| {
+        let short = word.get(start..)?.strip_prefix('-')?;
+        (!short.starts_with('-')).then_some(short)
+    });
+    for short in groups.take(MAX_OPTION_GROUPS) {
+        let first = name_ends(short).next().unwrap_or(short.len());
+        let ends = name_ends(short)
+            .take(MAX_NAME_SEPARATORS + 1)
+            .chain([short.len()]);
         let ends: Vec<usize> = ends.collect();
         let values = short.char_indices().skip(1).flat_map(|(at, _)| {
-            // After the first separator, only what follows a separator can be a name with an end.
+            // After the first separator, what follows is a name or another group.
             let ends = ends
                 .iter()
                 .filter(move |end| **end > at && (at <= first || **end == short.len()));
@@ -109,10 +116,18 @@ fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
     parts
 }
 
+/// Returns the places where a name may end: at a separator, or at a bracket, as in `x[dev]` and `x[0]`. Filters of
+/// programs such as `.[0]` name no folder.
+fn name_ends(text: &str) -> impl Iterator<Item = usize> + Clone {
+    let is_end = |c: char| is_separator(c) || matches!(c, '[' | ']');
+    let ends = text.match_indices(is_end).map(|(at, _)| at);
+    ends.filter(move |at| text.get(..at + 1) != Some(".["))
+}
+
 /// Returns true for characters that separate a name from others, in lists, addresses, settings and scripts
 /// (`r .env`, `.read .env`, `$(file <.env)`).
 fn is_separator(c: char) -> bool {
-    c.is_whitespace() || "=,:;@|?!#'\"`<>()[]{}".contains(c)
+    c.is_whitespace() || "=,:;@|?!#'\"`<>(){}".contains(c)
 }
 
 /// Returns true for a colon or question mark before a blank, as in the subject of a commit (`src: add x`).
@@ -152,6 +167,9 @@ mod tests {
             ("jar:file:secret.jar!/x", "secret.jar"),
             ("-v./a,b.env:/x", "./a,b.env"),
             ("-vsecrets:/x", "secrets"),
+            ("-Wp,-include.env,-DX", ".env"),
+            ("link-arg=-od/keep", "d/keep"),
+            ("CFLAGS=-include.env", ".env"),
             ("a.html#top", "a.html"),
             ("x=a:b.txt;type=y", "a:b.txt"),
             ("-xf.env", ".env"),
@@ -164,6 +182,9 @@ mod tests {
             );
         }
         assert!(!named_parts("src: add x", true).contains(&"src"));
+        for filter in [".[]", ".[0].x", "a[.]b", "[.]rs"] {
+            assert!(!named_parts(filter, false).contains(&"."), "{filter}");
+        }
         // The path of an address elsewhere is no file here.
         assert!(!named_parts("https://example.org/", false).contains(&"/"));
     }

@@ -288,12 +288,9 @@ impl<'a> ConfigSection<'a> {
             }
             ("extensions", None, "refstorage") => {
                 config.needs_version_1 = true;
-                config.has_reftable = match plain? {
-                    "files" => false,
-                    "reftable" => true,
-                    _ => return None,
-                };
-                Some(())
+                // Git writes no other value. One before 2.45 knows none, and works as if outside the repository.
+                config.has_reftable = true;
+                accept_if(|value| value == "reftable")
             }
             ("remote", Some(_), "url" | "pushurl")
                 if plain

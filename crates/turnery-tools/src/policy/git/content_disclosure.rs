@@ -88,6 +88,9 @@ pub(crate) fn pathspec_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Ve
     }
     let folders = super::working_folders(command, bases);
     let folders = folders.as_deref().unwrap_or(bases);
+    let resolve = |folder: &PathBuf| canonicalize(folder).unwrap_or_else(|_| folder.clone());
+    let folders: Vec<PathBuf> = folders.iter().map(resolve).collect();
+    let folders = folders.as_slice();
     let patterns = possible_pathspecs(command).into_iter().filter_map(|word| {
         let start = word.get(..word.find(['*', '?', '[', '\\'])?)?;
         Some(start.rsplit_once('/').map_or("", |(folder, _)| folder))
@@ -105,6 +108,9 @@ pub(crate) fn may_follow_link(command: &SimpleCommand, bases: &[PathBuf]) -> boo
         let Ok(folder) = canonicalize(folder) else {
             return true;
         };
+        if folder.ancestors().any(may_be_git_dir) {
+            return true;
+        }
         let Some((work_tree, _)) = find_work_tree(&folder) else {
             return false;
         };
@@ -123,10 +129,17 @@ fn possible_pathspecs(command: &SimpleCommand) -> Vec<&str> {
     }
     let takes_messages = matches!(name, Some("merge" | "notes" | "stash" | "tag"));
     let mut is_message = false;
+    // An option before it may take the `-m` itself, and after `--` it is a file.
+    let mut is_unclear = !takes_messages;
     let words = args.iter().filter_map(|arg| {
         let skipped = is_message;
         let word = arg.known_text();
-        is_message = takes_messages && !skipped && word == Some("-m");
+        is_message = !is_unclear && !skipped && word == Some("-m");
+        let may_take_next = |word: &str| match word.strip_prefix("--") {
+            Some(long) => long.is_empty() || long.starts_with('m'),
+            None => word != "-m" && word.starts_with('-') && word.contains('m'),
+        };
+        is_unclear |= word.is_none_or(may_take_next) && !skipped;
         word.filter(|_| !skipped)
     });
     words.collect()
@@ -228,7 +241,10 @@ pub(crate) fn shows_only_tracked(
         };
         match find_work_tree(&folder) {
             Some((work_tree, DotGitKind::Repository)) => {
-                !compares_two || is_surely_opened(work_tree)
+                // Git does not look for a repository beyond the file system of the folder.
+                let device = |path: &Path| path.metadata().map(|it| it.dev()).ok();
+                device(&folder) == device(work_tree)
+                    && (!compares_two || is_surely_opened(work_tree))
             }
             Some((_, DotGitKind::Uncertain | DotGitKind::NotRepository)) | None => false,
         }
@@ -251,7 +267,7 @@ fn is_surely_opened(work_tree: &Path) -> bool {
         return false;
     }
     let config = find_common_dir(&git_dir).unwrap_or(git_dir).join("config");
-    config::read_plain_config(&config).is_some()
+    config::read_plain_config(&config).is_some_and(|config| !config.has_reftable)
 }
 
 /// Returns true for subcommands that only read what is tracked, unless an option adds other files.

@@ -55,7 +55,7 @@ const CONFIG_OVERRIDES: &[(&str, &str, GitSettings)] = &[
     // such names.
     ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
-    ("protocol.ext.allow", "never", Hardened),
+    ("protocol.ext.allow", "never", Careful),
     ("safe.bareRepository", "explicit", Hardened),
     ("status.submoduleSummary", "false", Discreet),
     ("submodule.recurse", "false", Discreet),
@@ -206,11 +206,13 @@ mod tests {
                 ("GIT_CONFIG_VALUE_7", "never"),
                 ("GIT_CONFIG_KEY_8", "push.recurseSubmodules"),
                 ("GIT_CONFIG_VALUE_8", "no"),
-                ("GIT_CONFIG_KEY_9", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_9", "false"),
-                ("GIT_CONFIG_KEY_10", "submodule.recurse"),
+                ("GIT_CONFIG_KEY_9", "protocol.ext.allow"),
+                ("GIT_CONFIG_VALUE_9", "never"),
+                ("GIT_CONFIG_KEY_10", "status.submoduleSummary"),
                 ("GIT_CONFIG_VALUE_10", "false"),
-                ("GIT_CONFIG_COUNT", "11"),
+                ("GIT_CONFIG_KEY_11", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_11", "false"),
+                ("GIT_CONFIG_COUNT", "12"),
             ]
         );
     }

@@ -138,6 +138,8 @@ fn patterns_reach_no_denied_file() {
         bench.git("add secrets/a");
         bench.git("commit -qm secrets");
         fs::write(bench.work_tree.join("secrets/a"), "two\n").unwrap();
+        fs::create_dir(bench.work_tree.join("deep")).unwrap();
+        symlink("../src", bench.work_tree.join("deep/link")).unwrap();
         bench
     };
     for line in [
@@ -151,6 +153,9 @@ fn patterns_reach_no_denied_file() {
         "git checkout HEAD -- 'src/../s*'",
         "git stash push -q -- 'src/../s*'",
         "cd src && git rm -qf '../s*/a'",
+        "git stash push -qm -m 's*'",
+        "git stash push --message -m 's*'",
+        "git -C deep/link rm -qf '../s*/a'",
     ] {
         let bench = set_up();
         let judged = bench.judge(&policy, &bench.work_tree, line);
@@ -191,6 +196,8 @@ fn commands_after_other_git_commands_show_no_denied_file() {
         "git reset -q withenv && git diff",
         "git read-tree withenv; git grep words",
         "git apply --cached ../env.patch && git diff",
+        "timeout 5 git reset -q withenv && git diff",
+        "timeout 5 git add -A && git diff --cached",
     ] {
         let bench = set_up();
         let judged = bench.judge(&policy, &bench.work_tree, line);
@@ -235,6 +242,35 @@ fn repository_with_unknown_extension_is_asked_about() {
     let bench = GitFixture::new();
     let judge = || bench.judge(&policy, &bench.work_tree, "git status");
     assert_eq!(judge(), Judgement::Allow);
-    bench.git("config extensions.relativeWorktrees true");
-    assert!(matches!(judge(), Judgement::Ask { .. }));
+    for extension in ["relativeWorktrees = true", "refStorage = files"] {
+        let config = bench.work_tree.join(".git/config");
+        let plain = fs::read_to_string(&config).unwrap();
+        let version_1 = plain.replace("repositoryformatversion = 0", "repositoryformatversion = 1");
+        fs::write(&config, format!("{version_1}[extensions]\n\t{extension}\n")).unwrap();
+        assert!(matches!(judge(), Judgement::Ask { .. }), "{extension}");
+        fs::write(&config, plain).unwrap();
+        assert_eq!(judge(), Judgement::Allow);
+    }
+}
+
+/// Git reads unasked what lies in a bare repository.
+#[test]
+fn links_in_bare_repository_show_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(.env)".parse().unwrap()]);
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "hidden words\n").unwrap();
+    bench.git("init -q --bare bare");
+    symlink("../.env", bench.work_tree.join("bare/packed-refs")).unwrap();
+    for line in ["git -C bare log -1 --oneline", "cd bare && git branch"] {
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("hidden words"),
+            "{line}"
+        );
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
 }
