@@ -13,6 +13,7 @@ mod hooks;
 mod last_reply;
 mod many_calls;
 mod model_silence;
+mod nested_calls;
 mod oracle_detection;
 mod outcomes;
 mod parallel_calls;
