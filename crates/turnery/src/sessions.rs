@@ -14,6 +14,7 @@ use crate::{
     runtime::current_thread_runtime,
     terminal_text::{first_line, format_timestamp, replace_control_chars},
 };
+use serde::Serialize;
 use std::{
     collections::HashSet,
     io::{self, Write},
@@ -21,7 +22,9 @@ use std::{
     sync::Arc,
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
-use turnery_store::{ArchivedFilter, ListQuery, SessionInfo, Store, StoreError};
+use turnery_store::{
+    ArchivedFilter, ListQuery, SessionInfo, Store, StoreError, lineage::child_loop_ids,
+};
 use turnery_tools::escape_invisible_line;
 
 /// Longest title in a list. Unit: characters.
@@ -137,6 +140,15 @@ fn write_session_row(session: &SessionInfo, all: bool, out: &mut impl Write) -> 
     }
 }
 
+/// Record of a loop with the loops that follow it in its session (LOOP-62).
+#[derive(Serialize)]
+struct ShownLoop<'a> {
+    #[serde(flatten)]
+    record: &'a LoopRecord,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    children_loop_ids: Vec<&'a LoopId>,
+}
+
 async fn show_session(
     store: &dyn Store,
     id: &SessionId,
@@ -149,7 +161,11 @@ async fn show_session(
     let history = store.history(id).await?;
     damage::warn_of_damage(store, id).await?;
     if json {
-        serde_json::to_writer_pretty(&mut *out, &loops)?;
+        let shown = loops.iter().map(|record| ShownLoop {
+            record,
+            children_loop_ids: child_loop_ids(record, &loops).collect(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &shown.collect::<Vec<_>>())?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }

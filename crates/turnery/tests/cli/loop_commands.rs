@@ -36,7 +36,7 @@ fn loop_table_rows(shown: &CommandOutput) -> Vec<Vec<String>> {
     table.lines().skip(1).map(words).collect()
 }
 
-// proves: LOOP-16, LOOP-17, LOOP-19, UP-16
+// proves: LOOP-16, LOOP-17, LOOP-19, LOOP-62, LOOP-64, UP-16
 #[tokio::test]
 async fn rerun_replaces_old_loop() {
     let home = Home::new();
@@ -52,6 +52,10 @@ async fn rerun_replaces_old_loop() {
     assert_eq!(kept[2]["continuation_kind"], "rerun");
     assert_eq!(kept[2]["parent_loop_id"], kept[1]["loop_id"]);
     assert_eq!(result["loop_ids"], json!([kept[2]["loop_id"]]));
+    let children = |at: usize| kept[at].get("children_loop_ids").cloned();
+    assert_eq!(children(0), Some(json!([kept[1]["loop_id"]])));
+    assert_eq!(children(1), Some(json!([kept[2]["loop_id"]])));
+    assert_eq!(children(2), None);
     assert!(
         kept[2]["tag"].as_str().is_some_and(|tag| tag.contains('T')),
         "{kept}"
