@@ -1,0 +1,7 @@
+//! Sessions with real worker processes.
+
+mod functions;
+mod limits;
+mod snapshots;
+mod test_host;
+mod values;
