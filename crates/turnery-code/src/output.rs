@@ -4,7 +4,7 @@ mod output_buffer;
 
 pub(crate) use output_buffer::OutputBuffer;
 
-use crate::CodeLimitExceeded;
+use crate::limits::CodeLimitExceeded;
 use serde_json::Value;
 
 /// Output of a block of code.

@@ -3,7 +3,7 @@
 //! A frame is a byte for its kind, the length of its content (4 bytes, little-endian), and the content: a
 //! message as JSON, or the bytes of a snapshot.
 
-use crate::CodeCall;
+use crate::host::CodeCall;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::io::{self, Read};

@@ -1,19 +1,18 @@
 //! A session: one interpreter, whose variables live from block to block.
 
+mod block_run;
+
 use crate::{
-    CallReply, CodeEnd, CodeHost, CodeLimitExceeded, CodeLimits, CodeOutput,
-    output::OutputBuffer,
-    protocol::{
-        BlockEnd, HostMessage, MAX_DEPTH, WorkerMessage, WorkerStart, invalid_data, is_deeper_than,
-    },
+    host::CodeHost,
+    limits::{CodeLimitExceeded, CodeLimits},
+    output::{CodeEnd, CodeOutput, OutputBuffer},
+    protocol::{BlockEnd, HostMessage, WorkerMessage, WorkerStart, invalid_data},
     worker_process::{WorkerFrame, WorkerLoss, WorkerProcess},
 };
-use serde_json::Value;
+use block_run::{BlockRun, RunError};
 use std::{io, time::Duration};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-/// Printed text after which a block is stopped. Unit: bytes.
-const MAX_PRINTED_BYTES: usize = 64 << 20;
 /// Snapshots up to this size are kept for the next worker even if they are too large for
 /// [`CodeSession::snapshot`]. Unit: bytes.
 const MIN_KEPT_SNAPSHOT_BYTES: usize = 32 << 20;
@@ -37,21 +36,6 @@ pub struct CodeSession {
     has_lost_variables: bool,
     /// `snapshot` comes from another session.
     is_restored: bool,
-}
-
-/// Why a block ended without the worker's own report.
-#[derive(Debug)]
-enum RunError {
-    /// A limit was exceeded; the worker is to be killed.
-    Limit(CodeLimitExceeded),
-    /// The connection to the worker failed.
-    Connection(io::Error),
-}
-
-impl From<io::Error> for RunError {
-    fn from(error: io::Error) -> Self {
-        Self::Connection(error)
-    }
 }
 
 impl CodeSession {
@@ -101,13 +85,7 @@ impl CodeSession {
         let (end, value) = match self.take_worker().await {
             Err(reason) => (CodeEnd::WorkerFailed(reason), None),
             Ok(mut worker) => {
-                let mut block = BlockRun {
-                    host,
-                    text: &mut text,
-                    computing_time_left: self.limits.computing_time,
-                    calls_left: self.limits.calls,
-                    printed_bytes: 0,
-                };
+                let mut block = BlockRun::new(&self.limits, host, &mut text);
                 match block.run(&mut worker, code, functions).await {
                     Ok((end, snapshot)) => {
                         self.is_restored = false;
@@ -216,137 +194,4 @@ async fn end_of_lost_worker(worker: WorkerProcess, error: RunError) -> CodeEnd {
             WorkerLoss::Failed(reason) => CodeEnd::WorkerFailed(reason),
         },
     }
-}
-
-/// Run of one block, on the side of the host.
-struct BlockRun<'a> {
-    host: &'a mut dyn CodeHost,
-    text: &'a mut OutputBuffer,
-    computing_time_left: Duration,
-    calls_left: usize,
-    printed_bytes: usize,
-}
-
-impl BlockRun<'_> {
-    /// Runs code. Returns how it ended and the snapshot after it.
-    async fn run(
-        &mut self,
-        worker: &mut WorkerProcess,
-        code: &str,
-        functions: &[String],
-    ) -> Result<(BlockEnd, Option<Vec<u8>>), RunError> {
-        let mut message = HostMessage::Run {
-            code: code.to_owned(),
-            functions: functions.to_vec(),
-        };
-        loop {
-            match self.compute(worker, message).await? {
-                WorkerMessage::Calls(calls) => {
-                    let are_known = calls.iter().all(|call| functions.contains(&call.function));
-                    if calls.is_empty() || !are_known {
-                        return Err(invalid_data("the worker called an unknown function").into());
-                    }
-                    self.calls_left = match self.calls_left.checked_sub(calls.len()) {
-                        Some(left) => left,
-                        None => return Err(RunError::Limit(CodeLimitExceeded::Calls)),
-                    };
-                    let count = calls.len();
-                    message = match self.host.call(calls).await {
-                        CallReply::Results(results) => {
-                            HostMessage::Results(checked_results(results, count))
-                        }
-                        CallReply::End => HostMessage::End,
-                    };
-                }
-                WorkerMessage::Finished(end) => {
-                    return Ok((end, self.receive_snapshot(worker).await?));
-                }
-                WorkerMessage::Ready
-                | WorkerMessage::InvalidSnapshot(_)
-                | WorkerMessage::NoSnapshot
-                | WorkerMessage::Print(_) => {
-                    return Err(invalid_data("the worker sent another message").into());
-                }
-            }
-        }
-    }
-
-    /// Lets the worker compute until it needs the host or has finished. Passes on what it prints.
-    async fn compute(
-        &mut self,
-        worker: &mut WorkerProcess,
-        message: HostMessage,
-    ) -> Result<WorkerMessage, RunError> {
-        match self.receive(worker, Some(&message)).await? {
-            WorkerFrame::Message(message) => Ok(message),
-            WorkerFrame::Snapshot(_) => Err(invalid_data("the worker sent a snapshot").into()),
-        }
-    }
-
-    /// Receives the snapshot after a block; `None` if there is none.
-    async fn receive_snapshot(
-        &mut self,
-        worker: &mut WorkerProcess,
-    ) -> Result<Option<Vec<u8>>, RunError> {
-        match self.receive(worker, None).await? {
-            WorkerFrame::Snapshot(snapshot) => Ok(Some(snapshot)),
-            WorkerFrame::Message(WorkerMessage::NoSnapshot) => Ok(None),
-            WorkerFrame::Message(_) => Err(invalid_data("the worker sent no snapshot").into()),
-        }
-    }
-
-    /// Sends a message if there is one, and receives the next frame that is no printed text, all in the computing
-    /// time that is left.
-    async fn receive(
-        &mut self,
-        worker: &mut WorkerProcess,
-        message: Option<&HostMessage>,
-    ) -> Result<WorkerFrame, RunError> {
-        let begin = Instant::now();
-        let time_left = self.computing_time_left;
-        let received = async {
-            if let Some(message) = message {
-                worker.send(message).await?;
-            }
-            loop {
-                match worker.receive().await? {
-                    WorkerFrame::Message(WorkerMessage::Print(text)) => self.print(&text)?,
-                    frame => return Ok::<_, RunError>(frame),
-                }
-            }
-        };
-        let frame = match timeout(time_left, received).await {
-            Ok(frame) => frame?,
-            Err(_) => return Err(RunError::Limit(CodeLimitExceeded::ComputingTime)),
-        };
-        self.computing_time_left = time_left.saturating_sub(begin.elapsed());
-        Ok(frame)
-    }
-
-    fn print(&mut self, text: &str) -> Result<(), RunError> {
-        self.printed_bytes = self.printed_bytes.saturating_add(text.len());
-        if self.printed_bytes > MAX_PRINTED_BYTES {
-            return Err(RunError::Limit(CodeLimitExceeded::Output));
-        }
-        self.text.push(text);
-        self.host.print(text);
-        Ok(())
-    }
-}
-
-/// Returns exactly `count` results that the worker can read.
-fn checked_results(
-    results: Vec<Result<Value, String>>,
-    count: usize,
-) -> Vec<Result<Value, String>> {
-    let check = |result: Result<Value, String>| match result {
-        Ok(value) if is_deeper_than(&value, MAX_DEPTH) => Err(format!(
-            "the result of the function is nested more than {MAX_DEPTH} deep"
-        )),
-        other => other,
-    };
-    let missing = || Err("the function has no result".to_owned());
-    let mut results: Vec<_> = results.into_iter().map(check).collect();
-    results.resize_with(count, missing);
-    results
 }

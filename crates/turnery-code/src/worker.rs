@@ -4,23 +4,24 @@
 //! computation, because the main thread only reads.
 
 mod awaited_calls;
-mod block;
+mod block_execution;
+mod host_channel;
 mod interpreter;
 mod json;
 mod memory_limit;
 mod print_buffer;
 
 use crate::protocol::{
-    FrameKind, HostMessage, PANIC_EXIT, WorkerMessage, WorkerStart, decode_message, encode_frame,
-    encode_message, invalid_data, read_frame,
+    HostMessage, PANIC_EXIT, WorkerMessage, WorkerStart, invalid_data, read_frame,
 };
+use host_channel::{HostChannel, HostFrame, to_message};
 use interpreter::Interpreter;
 use memory_limit::MemoryLimit;
 use std::{
     fs::File,
-    io::{self, Write as _},
+    io,
     os::fd::AsFd as _,
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::mpsc::{Sender, channel},
     thread,
 };
 
@@ -30,9 +31,6 @@ const BASE_STACK_BYTES: usize = 16 << 20;
 const LEVEL_STACK_BYTES: usize = 64 << 10;
 /// Largest stack, whatever the recursion limit. Unit: bytes.
 const MAX_STACK_BYTES: usize = 1 << 30;
-
-/// Frame of the host, as the reading thread passes it on.
-type HostFrame = (FrameKind, Vec<u8>);
 
 /// Runs the worker until the host closes standard input. Returns the exit code of the process.
 pub(crate) fn run() -> i32 {
@@ -47,8 +45,7 @@ fn serve() -> io::Result<i32> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT))?;
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let (kind, content) = read_frame(&mut input)?;
-    let HostMessage::Start(start) = message_of(kind, &content)? else {
+    let HostMessage::Start(start) = to_message(read_frame(&mut input)?)? else {
         return Err(invalid_data("expected the settings of the worker"));
     };
     let stack_bytes = LEVEL_STACK_BYTES
@@ -59,13 +56,7 @@ fn serve() -> io::Result<i32> {
     let interpreter = thread::Builder::new()
         .name("interpreter".to_owned())
         .stack_size(stack_bytes)
-        .spawn(move || {
-            let channel = HostChannel {
-                frames: receiver,
-                output,
-            };
-            interpret(start, channel)
-        })?;
+        .spawn(move || interpret(start, HostChannel::new(receiver, output)))?;
     // Ends the process if the interpreter does, also while the other thread reads.
     thread::Builder::new()
         .name("exit".to_owned())
@@ -112,47 +103,5 @@ fn interpret(start: WorkerStart, mut channel: HostChannel) -> io::Result<()> {
                 return Err(invalid_data("expected a block to run"));
             }
         }
-    }
-}
-
-fn message_of(kind: FrameKind, content: &[u8]) -> io::Result<HostMessage> {
-    match kind {
-        FrameKind::Message => decode_message(content),
-        FrameKind::Snapshot => Err(invalid_data("expected a message")),
-    }
-}
-
-/// The interpreter's connection to the host.
-struct HostChannel {
-    frames: Receiver<HostFrame>,
-    output: File,
-}
-
-impl HostChannel {
-    /// Waits for the next message.
-    fn receive(&mut self) -> io::Result<HostMessage> {
-        let (kind, content) = self.receive_frame()?;
-        message_of(kind, &content)
-    }
-
-    fn receive_snapshot(&mut self) -> io::Result<Vec<u8>> {
-        match self.receive_frame()? {
-            (FrameKind::Snapshot, content) => Ok(content),
-            (FrameKind::Message, _) => Err(invalid_data("expected a snapshot")),
-        }
-    }
-
-    fn receive_frame(&mut self) -> io::Result<HostFrame> {
-        self.frames.recv().map_err(io::Error::other)
-    }
-
-    /// Sends a message.
-    fn send(&mut self, message: &WorkerMessage) -> io::Result<()> {
-        self.output.write_all(&encode_message(message)?)
-    }
-
-    fn send_snapshot(&mut self, snapshot: &[u8]) -> io::Result<()> {
-        let frame = encode_frame(FrameKind::Snapshot, snapshot)?;
-        self.output.write_all(&frame)
     }
 }

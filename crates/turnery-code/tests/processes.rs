@@ -3,6 +3,7 @@
 //! The tests look at the children of this process, so they run one after the other.
 
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};

@@ -32,11 +32,11 @@ pub(super) fn mark(code: &str, functions: &[String], names: &mut FunctionNames) 
     let body = &parsed.syntax().body;
     let mut bindings = Bindings::default();
     bindings.visit_body(body);
-    names.rebound.extend(bindings.into_names());
+    names.rebound.extend(bindings.global);
     let callable: BTreeSet<&str> = functions
         .iter()
         .map(String::as_str)
-        .filter(|name| !names.rebound.contains(*name) && to_mark(name).is_some())
+        .filter(|name| !names.rebound.contains(*name) && !bindings.local.contains(*name))
         .collect();
     if callable.is_empty() {
         return code.to_owned();
@@ -190,6 +190,8 @@ mod tests {
             "def f(): pass\nawait f()",
             "import f\nawait f()",
             "await g(f)",
+            "def g(f):\n    return f\nawait f()",
+            "def g():\n    global f\n    f = 1\nawait f()",
             "for t in f():\n    await t",
             "await asyncio.gather(*f())",
             "a, b = f()\nawait a",
@@ -207,6 +209,13 @@ mod tests {
         let mut names = FunctionNames::default();
         mark("async def f(): pass", &functions, &mut names);
         assert_eq!(mark("await f()", &functions, &mut names), "await f()");
+        // Names bound in a function or a comprehension are unknown outside.
+        for local in ["def g(f): pass", "[f for f in x]", "lambda f: f"] {
+            let mut names = FunctionNames::default();
+            mark(local, &functions, &mut names);
+            let marked = mark("await f()", &functions, &mut names);
+            assert_eq!(marked, "await \u{a025}()", "{local}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The interpreter of a session: runs blocks and makes snapshots.
 
 use super::{
-    HostChannel, awaited_calls,
-    block::{BlockRun, RunEnd},
+    awaited_calls,
+    block_execution::{BlockExecution, RunEnd},
+    host_channel::HostChannel,
     json,
     memory_limit::MemoryLimit,
 };
@@ -92,7 +93,7 @@ impl Interpreter {
             CompileOptions::default(),
         );
         let repl = mem::replace(&mut self.repl, empty);
-        let (repl, end) = BlockRun::new(functions, channel).run(repl, &code)?;
+        let (repl, end) = BlockExecution::new(functions, channel).run(repl, &code)?;
         self.repl = repl;
         let end = match end {
             RunEnd::Completed(value) => BlockEnd::Completed(final_value(value)),

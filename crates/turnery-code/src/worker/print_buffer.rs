@@ -1,6 +1,6 @@
 //! Sends printed text to the host in chunks.
 
-use super::HostChannel;
+use super::host_channel::HostChannel;
 use crate::protocol::WorkerMessage;
 use monty_types::{ExcType, MontyException, PrintWriterCallback};
 use std::{

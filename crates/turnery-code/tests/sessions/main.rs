@@ -1,4 +1,5 @@
 //! Sessions with real worker processes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod functions;
 mod limits;

@@ -9,40 +9,66 @@ use ruff_python_ast::{
 };
 use std::collections::BTreeSet;
 
-/// Names that code binds anywhere: by assignment, definition, import, as parameter and so on.
+/// Names that code binds: by assignment, definition, import, as parameter and so on.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    names: BTreeSet<String>,
+    /// Names that stay bound in later blocks.
+    pub(super) global: BTreeSet<String>,
+    /// Names bound only in functions, classes and comprehensions of this block.
+    pub(super) local: BTreeSet<String>,
+    /// Number of functions, classes and comprehensions around the visited node.
+    depth: usize,
 }
 
 impl Bindings {
-    pub(super) fn into_names(self) -> BTreeSet<String> {
-        self.names
-    }
-
     fn add(&mut self, name: &str) {
-        self.names.insert(name.to_owned());
+        match self.depth {
+            0 => self.global.insert(name.to_owned()),
+            _ => self.local.insert(name.to_owned()),
+        };
     }
 }
 
 impl<'a> Visitor<'a> for Bindings {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
-        match stmt {
-            Stmt::FunctionDef(function) => self.add(&function.name),
-            Stmt::ClassDef(class) => self.add(&class.name),
+        let scopes = match stmt {
+            Stmt::FunctionDef(function) => {
+                self.add(&function.name);
+                1
+            }
+            Stmt::ClassDef(class) => {
+                self.add(&class.name);
+                1
+            }
+            Stmt::Global(declaration) => {
+                let names = declaration.names.iter();
+                self.global.extend(names.map(|name| name.to_string()));
+                0
+            }
             // Other statements bind through expressions, aliases and handlers.
-            _ => {}
-        }
+            _ => 0,
+        };
+        self.depth += scopes;
         walk_stmt(self, stmt);
+        self.depth -= scopes;
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
-        if let Expr::Name(name) = expr
-            && name.ctx == ExprContext::Store
-        {
-            self.add(&name.id);
-        }
+        let scopes = match expr {
+            Expr::Name(name) if name.ctx == ExprContext::Store => {
+                self.add(&name.id);
+                0
+            }
+            Expr::Lambda(_)
+            | Expr::ListComp(_)
+            | Expr::SetComp(_)
+            | Expr::DictComp(_)
+            | Expr::Generator(_) => 1,
+            _ => 0,
+        };
+        self.depth += scopes;
         walk_expr(self, expr);
+        self.depth -= scopes;
     }
 
     fn visit_parameter(&mut self, parameter: &'a Parameter) {

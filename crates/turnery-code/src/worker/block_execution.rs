@@ -1,13 +1,13 @@
 //! Runs one block: answers what the interpreter asks for until the block ends.
 
 use super::{
-    HostChannel,
     awaited_calls::{self, FunctionReference},
+    host_channel::HostChannel,
     json,
     print_buffer::PrintBuffer,
 };
 use crate::{
-    CodeCall,
+    host::CodeCall,
     protocol::{HostMessage, MAX_VALUE_BYTES, WorkerMessage, invalid_data},
 };
 use monty::{MontyRepl, ReplFunctionCall, ReplProgress, ReplResolveFutures, ReplStartError};
@@ -42,8 +42,8 @@ enum Reply {
     End,
 }
 
-/// Run of one block.
-pub(super) struct BlockRun<'a> {
+/// Execution of one block.
+pub(super) struct BlockExecution<'a> {
     functions: &'a [String],
     print: PrintBuffer<'a>,
     /// Calls that were made but not sent to the host, by their number.
@@ -51,7 +51,7 @@ pub(super) struct BlockRun<'a> {
     is_ended: bool,
 }
 
-impl<'a> BlockRun<'a> {
+impl<'a> BlockExecution<'a> {
     pub(super) fn new(functions: &'a [String], channel: &'a mut HostChannel) -> Self {
         Self {
             functions,
