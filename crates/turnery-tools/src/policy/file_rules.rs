@@ -9,7 +9,7 @@ use super::{
     git, ignore_files,
     inner_commands::InnerCommands,
     named_paths::{named_paths, program_paths},
-    program_name::ProgramName,
+    program_name::{self, ProgramName},
     read_only::{self, ProgramSet, ReadAccess},
     read_only_scripts,
     rule::{EDIT_GROUP, READ_GROUP, RulePattern},
@@ -69,7 +69,14 @@ impl Policy {
         };
         let is_unclear =
             |command: &SimpleCommand| has_unresolved_word(command) || has_unclear_script(command);
-        let mut started = access.inner_commands.iter().flat_map(|it| &it.commands);
+        let started = || access.inner_commands.iter().flat_map(|it| &it.commands);
+        // A program of git's own folder has no subcommand, and its words may be anything.
+        let is_part_of_git =
+            |command: &SimpleCommand| program_name::base_name(&command.name).starts_with("git-");
+        if line.commands.iter().chain(started()).any(is_part_of_git) {
+            return true;
+        }
+        let mut started = started();
         if line.is_uncertain
             || line.commands.iter().any(is_unclear)
             || started

@@ -154,7 +154,9 @@ pub(crate) enum GitChange {
 
 /// Returns the change that the command may make.
 pub(crate) fn classify_change(command: &SimpleCommand) -> GitChange {
-    match command.args.first().and_then(|arg| arg.known_text()) {
+    let first = command.args.first().and_then(|arg| arg.known_text());
+    // To `git-checkout` the first word is no subcommand.
+    match first.filter(|_| program_name::base_name(&command.name) == "git") {
         Some("branch" | "fetch" | "push" | "remote" | "tag") => GitChange::Nothing,
         Some("add" | "commit") => GitChange::Index,
         _ => GitChange::WorkTree,

@@ -1,5 +1,6 @@
 //! Reads the arguments of `git commit`: its messages, the files that it names, and whether it commits just the index.
 
+use super::program_name;
 use crate::policy::{command_line::SimpleCommand, shell_word::ShellWord};
 
 /// Long options of `git commit` whose value, if any, is in the same word, and that name no files.
@@ -90,7 +91,8 @@ pub(super) fn commits_named_files(command: &SimpleCommand) -> bool {
 /// line, git reads files to describe the commit.
 pub(crate) fn is_index_commit(command: &SimpleCommand) -> bool {
     let mut args = command.args.iter().map(|arg| arg.known_text());
-    if args.next() != Some(Some("commit")) {
+    let is_git = program_name::base_name(&command.name) == "git";
+    if !is_git || args.next() != Some(Some("commit")) {
         return false;
     }
     let mut has_message = false;

@@ -274,3 +274,40 @@ fn links_in_bare_repository_show_no_denied_file() {
         );
     }
 }
+
+/// Programs of git's own folder have no subcommand: `git-checkout fetch` is no fetch.
+#[test]
+fn programs_of_git_are_no_subcommands() {
+    let rules = [
+        "shell(git-checkout:*)",
+        "shell(cat:*)",
+        "shell(git status:*)",
+    ];
+    let rules = rules.map(|rule| rule.parse().unwrap());
+    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
+    let bench = GitFixture::new();
+    let judge = |policy: &Policy, line: &str| bench.judge(policy, &bench.work_tree, line);
+    for line in [
+        "git-checkout fetch && git status",
+        "git-checkout tag && cat src/a.txt",
+        "git-checkout commit -m x && cat src/a.txt",
+    ] {
+        let judged = judge(&policy, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    let deny = vec!["edit(secrets/**)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, vec![], deny);
+    for line in [
+        "git-checkout tag -m 's*'",
+        "/usr/lib/git-core/git-checkout commit -m 's*'",
+    ] {
+        let judged = judge(&policy, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+}
