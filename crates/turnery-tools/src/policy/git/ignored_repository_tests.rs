@@ -278,13 +278,8 @@ fn links_in_bare_repository_show_no_denied_file() {
 /// Programs of git's own folder have no subcommand: `git-checkout fetch` is no fetch.
 #[test]
 fn programs_of_git_are_no_subcommands() {
-    let rules = [
-        "shell(git-checkout:*)",
-        "shell(cat:*)",
-        "shell(git status:*)",
-    ];
-    let rules = rules.map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
+    let rules = vec!["shell(git-checkout:*)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
     let bench = GitFixture::new();
     let judge = |policy: &Policy, line: &str| bench.judge(policy, &bench.work_tree, line);
     for line in [
