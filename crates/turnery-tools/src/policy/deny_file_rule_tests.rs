@@ -122,6 +122,11 @@ fn git_outside_repositories_is_stopped_by_named_files() {
         "jq -nL src 1",
         "gcc -E -Wp,-include.env,-DX a.c",
         "make CFLAGS=-include.env a.o",
+        "./grep x src",
+        "./jq x src",
+        "./git commit -m .env",
+        "./gh '.env: x'",
+        "sqlite3 :memory: 'attach [src/k.db] as s; select * from s.t'",
     ];
     let deny = vec!["read(src/**)", "read(.env)"];
     let deny = deny.into_iter().map(|rule| rule.parse().unwrap()).collect();
@@ -169,6 +174,16 @@ fn quoted_settings_are_hidden() {
     std::fs::remove_dir_all(cwd.join("wt")).unwrap();
     std::fs::write(cwd.join(".env"), "[x\n").unwrap();
     check_reading(&bench, "read(.env)", &[], &["rg foo src"]);
+    std::fs::write(cwd.join(".ignore"), "x\n").unwrap();
+    let stopped = ["rg foo src", "find src | xargs rg foo"];
+    check_reading(
+        &bench,
+        "read(.ignore)",
+        &stopped,
+        &["ls", "grep -r foo src"],
+    );
+    check_reading(&bench, "read(**/exclude)", &[], &["grep -r foo src"]);
+    std::fs::remove_file(cwd.join(".ignore")).unwrap();
     std::os::unix::fs::symlink(".env", cwd.join(".ignore")).unwrap();
     check_reading(
         &bench,

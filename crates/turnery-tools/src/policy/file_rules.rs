@@ -142,7 +142,14 @@ impl Policy {
                         || hides_any && git::may_follow_link(command, bases)
                         || git::may_quote_linked_file(command, bases, &denies_reading)
                 })
-                || hides_any && may_quote_ignore_files(command, started, reads.as_ref(), bases)
+                || hides_any
+                    && may_quote_ignore_files(
+                        command,
+                        started,
+                        reads.as_ref(),
+                        bases,
+                        &denies_reading,
+                    )
             {
                 return true;
             }
@@ -150,7 +157,9 @@ impl Policy {
             let mut others = line.commands.iter().zip(&access.reads);
             let is_rest_read_only =
                 others.all(|(other, reads)| reads.is_some() || std::ptr::eq(other, command));
-            if git::shows_only_tracked(command, bases, is_rest_read_only) {
+            if program_name::is_system_program(&command.name)
+                && git::shows_only_tracked(command, bases, is_rest_read_only)
+            {
                 return false;
             }
             let mut folders = match reads {
@@ -184,12 +193,13 @@ impl Policy {
     }
 }
 
-/// Returns true if `rg` may quote lines of an ignore file that a link leads to.
+/// Returns true if `rg` may quote lines of an ignore file that is hidden, or that a link leads to.
 fn may_quote_ignore_files(
     command: &SimpleCommand,
     started: &InnerCommands,
     reads: Option<&ReadAccess>,
     bases: &[PathBuf],
+    is_hidden: &dyn Fn(&Path) -> bool,
 ) -> bool {
     let is_rg = |command: &SimpleCommand| ProgramName::new(&command.name).is("rg");
     if !is_rg(command) && !started.commands.iter().any(is_rg) {
@@ -197,7 +207,7 @@ fn may_quote_ignore_files(
     }
     let searched = reads.map_or(&[][..], |reads| &reads.paths);
     let folders = [bases, searched].concat();
-    ignore_files::may_read_foreign_ignore_files(&folders)
+    ignore_files::may_read_other_ignore_files(&folders, is_hidden)
 }
 
 /// Returns true if git, started in one of `bases`, may show a file that the rule protects from reading.
@@ -231,6 +241,9 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
 
 /// Returns true if the command fails to read a folder, so that a word such as `.` means something else.
 fn reads_no_folder(command: &SimpleCommand) -> bool {
+    if !program_name::is_system_program(&command.name) {
+        return false;
+    }
     let program = ProgramName::new(&command.name);
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     match program.is("jq") {

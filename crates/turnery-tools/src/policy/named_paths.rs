@@ -1,7 +1,10 @@
 //! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
 
 use super::{
-    command_line::SimpleCommand, command_starters::git_subcommand, git, program_name::ProgramName,
+    command_line::SimpleCommand,
+    command_starters::git_subcommand,
+    git,
+    program_name::{self, ProgramName},
 };
 use crate::Workspace;
 use std::{collections::BTreeSet, path::PathBuf};
@@ -25,8 +28,9 @@ pub(super) fn named_paths(
     bases: &[PathBuf],
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
+    let is_usual = program_name::is_system_program(&command.name);
     let words = match git_subcommand(command) {
-        Some([first, args @ ..]) if first.known_text() == Some("commit") => {
+        Some([first, args @ ..]) if is_usual && first.known_text() == Some("commit") => {
             git::words_but_messages(args)
         }
         Some(_) | None => command
@@ -41,7 +45,7 @@ pub(super) fn named_paths(
         folders.sort();
         folders.dedup();
     }
-    let shows_text = ProgramName::new(&command.name).is_in(TEXT_PROGRAMS);
+    let shows_text = is_usual && ProgramName::new(&command.name).is_in(TEXT_PROGRAMS);
     let parts = words.into_iter().flat_map(|it| named_parts(it, shows_text));
     all_paths(parts.collect(), &folders, workspace)
 }
@@ -69,9 +73,15 @@ fn all_paths(names: BTreeSet<&str>, bases: &[PathBuf], workspace: &Workspace) ->
 /// Returns the parts of a word that may be a path: from its start, a separator, the letters of short options or
 /// the start of an address, to a separator or its end. In a text, punctuation ends no name.
 fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
-    let after_separators = word
-        .match_indices(is_separator)
-        .map(|(at, found)| at + found.len());
+    let separators = word.match_indices(is_separator);
+    let after_separators = separators.filter_map(|(at, found)| {
+        let start = at + found.len();
+        let rest = word.get(start..)?;
+        let name = rest.get(..name_ends(rest).next().unwrap_or(rest.len()))?;
+        // The dot of a pattern such as `a[.]b` is no folder.
+        let is_pattern = matches!(found, "[" | "]") && matches!(name, "." | "..");
+        (!is_pattern).then_some(start)
+    });
     let lowercase = word.to_ascii_lowercase();
     let addresses = FILE_ADDRESSES
         .iter()
@@ -116,18 +126,16 @@ fn named_parts(word: &str, is_text: bool) -> Vec<&str> {
     parts
 }
 
-/// Returns the places where a name may end: at a separator, or at a bracket, as in `x[dev]` and `x[0]`. Filters of
-/// programs such as `.[0]` name no folder.
+/// Returns the places where a name may end: at separators. Filters of programs such as `.[0]` name no folder.
 fn name_ends(text: &str) -> impl Iterator<Item = usize> + Clone {
-    let is_end = |c: char| is_separator(c) || matches!(c, '[' | ']');
-    let ends = text.match_indices(is_end).map(|(at, _)| at);
+    let ends = text.match_indices(is_separator).map(|(at, _)| at);
     ends.filter(move |at| text.get(..at + 1) != Some(".["))
 }
 
 /// Returns true for characters that separate a name from others, in lists, addresses, settings and scripts
 /// (`r .env`, `.read .env`, `$(file <.env)`).
 fn is_separator(c: char) -> bool {
-    c.is_whitespace() || "=,:;@|?!#'\"`<>(){}".contains(c)
+    c.is_whitespace() || "=,:;@|?!#'\"`<>()[]{}".contains(c)
 }
 
 /// Returns true for a colon or question mark before a blank, as in the subject of a commit (`src: add x`).
@@ -170,6 +178,8 @@ mod tests {
             ("-Wp,-include.env,-DX", ".env"),
             ("link-arg=-od/keep", "d/keep"),
             ("CFLAGS=-include.env", ".env"),
+            ("attach [secrets/k.db] as s", "secrets/k.db"),
+            ("files=[a,.env]", ".env"),
             ("a.html#top", "a.html"),
             ("x=a:b.txt;type=y", "a:b.txt"),
             ("-xf.env", ".env"),

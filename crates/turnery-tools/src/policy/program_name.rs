@@ -70,6 +70,12 @@ pub(crate) fn base_name(name: &str) -> &str {
 }
 
 /// Removes an environment of Hatch: `default:`.
+/// Returns true unless the name is the path of a program that is not one of the system's, such as a script of the
+/// project: `./grep`.
+pub(crate) fn is_system_program(name: &str) -> bool {
+    !name.contains('/') || ["/bin/", "/usr/bin/"].iter().any(|it| name.starts_with(it))
+}
+
 fn strip_environment(name: &str) -> Option<&str> {
     name.rsplit_once(':').map(|(_, program)| program)
 }

@@ -266,7 +266,7 @@ pub(crate) fn read_access(
     }
     if !is_confined && command.name == "rg" {
         let searched = if paths.is_empty() { bases } else { &paths };
-        if ignore_files::may_read_foreign_ignore_files(searched) {
+        if ignore_files::may_read_other_ignore_files(searched, &|_| false) {
             return None;
         }
     }
