@@ -132,8 +132,11 @@ impl CodeSession {
         match started {
             Err(_) => Err("the interpreter could not be started in time".to_owned()),
             Ok(Err(error)) => Err(match worker.into_loss(error).await {
-                WorkerLoss::OutOfMemory => {
+                WorkerLoss::OutOfMemory if self.snapshot.is_some() => {
                     self.forget_snapshot("they need more memory than is permitted")
+                }
+                WorkerLoss::OutOfMemory => {
+                    "the interpreter needs more memory than is permitted".to_owned()
                 }
                 WorkerLoss::Failed(reason) => reason,
             }),

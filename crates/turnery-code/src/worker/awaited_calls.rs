@@ -157,7 +157,6 @@ mod tests {
             "asyncio.run(asyncio.gather(@f(1)))",
             "await asyncio.gather(*[@read(p) for p in f()])",
             "await asyncio.gather(*(@read(p) for p in ps))",
-            "await asyncio.gather(*map(@read, ps))",
             "ts = [@read(p) for p in ps]\nprint(len(ts))\nrs = await asyncio.gather(*ts)",
             "ts = []\nfor p in ps:\n    ts.append(@read(p))\nawait asyncio.gather(*ts)",
             "ts = []\nfor p in ps:\n    t = @read(p)\n    ts.append(t)\nawait asyncio.gather(*ts)",

@@ -323,12 +323,6 @@ impl<'a> Search<'_, 'a> {
             self.follow(object, Part::Elements);
         }
         match (call_name(call), call.func.as_ref(), &*call.arguments.args) {
-            (Some("map"), _, [function, ..]) => match (self.is_callable(function), function) {
-                (true, function) => drop(self.found.insert(place(function))),
-                // The elements are results of a local function.
-                (false, Expr::Name(function)) => self.follow_variable(function, Part::Whole),
-                (false, _) => {}
-            },
             (Some(name), _, args) if CONTAINER_FUNCTIONS.contains(&name) => {
                 self.follow_all(args, Part::Elements)
             }
