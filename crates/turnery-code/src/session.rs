@@ -73,6 +73,12 @@ impl CodeSession {
     /// Runs a block of code, which can call `functions` of the host by name. Must be called in a Tokio runtime
     /// with IO and time.
     ///
+    /// The code can call functions plainly (`text = read(path)`) or await them, alone or together
+    /// (`texts = await asyncio.gather(*[read(path) for path in paths])`). Which of the two a call is, is told
+    /// from the code of the block: values may take the way to `await` or `gather` through variables, containers,
+    /// comprehensions and functions of the same block. Arguments and results are JSON; arguments without a JSON
+    /// form are a Python `TypeError`.
+    ///
     /// If the returned future is dropped, the worker is killed at once, and the next block starts with the
     /// variables from before this one.
     pub async fn run(

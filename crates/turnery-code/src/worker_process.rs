@@ -142,7 +142,7 @@ impl WorkerProcess {
             max_snapshot_bytes: _,
         } = self;
         drop((input, output));
-        // A process that has begun to exit keeps its status although it is killed.
+        // A worker closes its output only by exiting, and then keeps its status although it is killed.
         let ended = spawn_blocking(move || process.kill_and_wait()).await;
         match ended {
             Ok(Some((status, text))) => explain_exit(status, &text, &error),
@@ -342,10 +342,7 @@ mod tests {
                 "/bin/echo",
                 "the connection to the interpreter failed: unknown kind of frame",
             ),
-            (
-                "/bin/false",
-                "the interpreter failed: it exited with code 1",
-            ),
+            ("/bin/sh", "the interpreter failed: it exited with code 2"),
         ] {
             let mut worker = WorkerProcess::spawn_executable(Path::new(program), 0).unwrap();
             let error = worker.receive().await.unwrap_err();
