@@ -74,10 +74,11 @@ impl CodeSession {
     /// with IO and time.
     ///
     /// The code can call functions plainly (`text = read(path)`) or await them, alone or together
-    /// (`texts = await asyncio.gather(*[read(path) for path in paths])`). Which of the two a call is, is told
-    /// from the code of the block: values may take the way to `await` or `gather` through variables, containers,
-    /// comprehensions and functions of the same block. Arguments and results are JSON; arguments without a JSON
-    /// form are a Python `TypeError`.
+    /// (`texts = await asyncio.gather(*[read(path) for path in paths])`). The syntax tree of the block decides
+    /// whether a call is awaited: its result may reach `await` or `gather` through variables, containers,
+    /// comprehensions and functions of the same block, but not through variables of an earlier one.
+    ///
+    /// Arguments and results are JSON. An argument without a JSON form raises a Python `TypeError`.
     ///
     /// If the returned future is dropped, the worker is killed at once, and the next block starts with the
     /// variables from before this one.

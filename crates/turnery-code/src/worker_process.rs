@@ -43,7 +43,7 @@ pub(crate) enum WorkerFrame {
     Snapshot(Vec<u8>),
 }
 
-/// Why a worker is gone.
+/// Reason for the loss of a worker.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WorkerLoss {
     /// It could not allocate memory.
@@ -86,7 +86,7 @@ impl WorkerProcess {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Read once the worker is gone: its last words tell why.
+            // Read after the worker has ended, to find out why.
             .stderr(Stdio::piped());
         let mut process = OwnedProcess(Some(command.spawn()?));
         let (Some(input), Some(output)) = process.take_streams() else {
@@ -124,7 +124,7 @@ impl WorkerProcess {
         self.input.write_all(&frame).await
     }
 
-    /// Waits for the next frame. Not cancel safe: the worker is of no use afterwards.
+    /// Waits for the next frame. Not cancel safe: part of a frame may be lost.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl WorkerProcess {
         read_frame(&mut self.output, self.max_snapshot_bytes).await
     }
 
-    /// Ends the worker after an error of the connection and returns why it is gone.
+    /// Kills the worker after an error of the connection and returns the reason.
     pub(crate) async fn into_loss(self, error: io::Error) -> WorkerLoss {
         let Self {
             input,
@@ -179,7 +179,7 @@ async fn read_frame(
     })
 }
 
-/// Explains why a worker is gone, from its exit status, its error output and the error of the connection.
+/// Finds the reason for the loss of a worker, from its exit status, its error output and the error of the connection.
 fn explain_exit(status: ExitStatus, text: &str, error: &io::Error) -> WorkerLoss {
     let is_connection_lost = matches!(
         error.kind(),
@@ -254,7 +254,7 @@ impl Drop for OwnedProcess {
         if let Ok(Some(_)) = child.try_wait() {
             return;
         }
-        // The kernel takes its time to free much memory, during which no task should stand still.
+        // Freeing much memory takes the kernel some time, which must not block the runtime.
         let id = child.id();
         let reaper = thread::Builder::new().name("code-worker-reaper".to_owned());
         if reaper.spawn(move || drop(child.wait())).is_err() {

@@ -1,10 +1,9 @@
 //! Finds the calls of host functions whose results the code awaits.
 //!
-//! The interpreter asks for the result of a call before the code shows what it does with it: `f()` needs a
-//! value, `await f()` and `asyncio.gather(f(), f())` need something to await. So the places are found in the
-//! syntax tree: values that flow into `await` or `gather`, through variables, lists, comprehensions and local
-//! functions. There the function gets another name of the same length, so that lines and columns in
-//! tracebacks stay right; see [`to_mark`].
+//! The interpreter asks for the result of a call before the code uses it: `f()` needs a value, `await f()` and
+//! `asyncio.gather(f(), f())` need a future. The syntax tree tells them apart: it shows which results flow into
+//! `await` or `gather`, through variables, containers, comprehensions and local functions. In these calls the
+//! function gets another name of the same length, which keeps lines and columns in tracebacks; see [`to_mark`].
 
 mod bindings;
 mod value_flow;

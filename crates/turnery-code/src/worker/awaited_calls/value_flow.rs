@@ -379,10 +379,10 @@ impl Search<'_, '_> {
             Source::Contains(_) => false,
         });
         let end = later.map(|assignment| assignment.end).min();
-        let is_between = |use_: &&Place| use_.0 >= begin && end.is_none_or(|end| use_.0 < end);
-        let is_awaited = |use_: &Place| {
+        let is_between = |place: &&Place| place.0 >= begin && end.is_none_or(|end| place.0 < end);
+        let is_awaited = |place: &Place| {
             let awaited = self.awaited_uses.get(variable);
-            awaited.is_some_and(|awaited| awaited.contains(use_))
+            awaited.is_some_and(|awaited| awaited.contains(place))
         };
         let all: Vec<&Place> = self.flow.uses.get(variable).into_iter().flatten().collect();
         let between: Vec<&Place> = all.iter().copied().filter(is_between).collect();
