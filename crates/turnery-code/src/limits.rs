@@ -59,3 +59,33 @@ pub enum CodeLimitExceeded {
     )]
     Output,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CodeLimitExceeded;
+
+    #[test]
+    fn text_says_what_was_exceeded_and_what_remains() {
+        for (limit, cause) in [
+            (
+                CodeLimitExceeded::ComputingTime,
+                "The code computed for too long and was stopped.",
+            ),
+            (
+                CodeLimitExceeded::Memory,
+                "The code needed too much memory and was stopped.",
+            ),
+            (
+                CodeLimitExceeded::Calls,
+                "The code made too many function calls and was stopped.",
+            ),
+            (
+                CodeLimitExceeded::Output,
+                "The code printed too much text and was stopped.",
+            ),
+        ] {
+            let expected = format!("{cause} The variables are as before this block.");
+            assert_eq!(limit.to_string(), expected);
+        }
+    }
+}

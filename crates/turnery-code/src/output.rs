@@ -20,8 +20,9 @@ pub struct CodeOutput {
     /// How the block ended.
     pub end: CodeEnd,
     /// True if the variables of earlier blocks are gone: the worker that held them was stopped, during this
-    /// block or before it, and they were too large for a snapshot. Then they are *not* as before the block,
-    /// other than [`CodeLimitExceeded`] says. Reported once.
+    /// block or before it, and they were too large for a snapshot (more than 32 MiB and
+    /// [`CodeLimits::snapshot_bytes`](crate::CodeLimits::snapshot_bytes)). Then they are *not* as before the
+    /// block, contrary to the texts of `end`. Reported once.
     pub has_lost_variables: bool,
 }
 

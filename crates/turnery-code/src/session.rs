@@ -73,6 +73,13 @@ impl CodeSession {
     /// Runs a block of code, which can call `functions` of the host by name. Must be called in a Tokio runtime
     /// with IO and time.
     ///
+    /// The code can call functions plainly (`text = read(path)`) or await them, alone or together
+    /// (`texts = await asyncio.gather(*[read(path) for path in paths])`). The syntax tree of the block decides
+    /// whether a call is awaited: its result may reach `await` or `gather` through variables, containers,
+    /// comprehensions and functions of the same block, but not through variables of an earlier one.
+    ///
+    /// Arguments and results are JSON. An argument without a JSON form raises a Python `TypeError`.
+    ///
     /// If the returned future is dropped, the worker is killed at once, and the next block starts with the
     /// variables from before this one.
     pub async fn run(
@@ -132,8 +139,11 @@ impl CodeSession {
         match started {
             Err(_) => Err("the interpreter could not be started in time".to_owned()),
             Ok(Err(error)) => Err(match worker.into_loss(error).await {
-                WorkerLoss::OutOfMemory => {
+                WorkerLoss::OutOfMemory if self.snapshot.is_some() => {
                     self.forget_snapshot("they need more memory than is permitted")
+                }
+                WorkerLoss::OutOfMemory => {
+                    "the interpreter needs more memory than is permitted".to_owned()
                 }
                 WorkerLoss::Failed(reason) => reason,
             }),

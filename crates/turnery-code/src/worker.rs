@@ -21,16 +21,21 @@ use std::{
     fs::File,
     io,
     os::fd::AsFd as _,
-    sync::mpsc::{Sender, channel},
+    sync::mpsc::{SyncSender, sync_channel},
     thread,
 };
 
 /// Stack of the interpreter's thread without recursion. Unit: bytes.
 const BASE_STACK_BYTES: usize = 16 << 20;
-/// Stack for each level of recursion; a level of the interpreter built without optimizations takes 20 KiB. Unit: bytes.
-const LEVEL_STACK_BYTES: usize = 64 << 10;
+/// Stack for each level of recursion. 500 levels need less than 1 MiB in an optimized build, and several times as
+/// much in others. Unit: bytes.
+const LEVEL_STACK_BYTES: usize = 32 << 10;
 /// Largest stack, whatever the recursion limit. Unit: bytes.
 const MAX_STACK_BYTES: usize = 1 << 30;
+
+/// Frames that wait for the interpreter. The host waits for a response after at most two, so that the reading
+/// thread is never held up.
+const MAX_FRAMES: usize = 2;
 
 /// Runs the worker until the host closes standard input. Returns the exit code of the process.
 pub(crate) fn run() -> i32 {
@@ -52,7 +57,7 @@ fn serve() -> io::Result<i32> {
         .saturating_mul(start.recursion_depth)
         .saturating_add(BASE_STACK_BYTES)
         .min(MAX_STACK_BYTES);
-    let (sender, receiver) = channel();
+    let (sender, receiver) = sync_channel(MAX_FRAMES);
     let interpreter = thread::Builder::new()
         .name("interpreter".to_owned())
         .stack_size(stack_bytes)
@@ -73,7 +78,7 @@ fn serve() -> io::Result<i32> {
 }
 
 /// Passes frames on until the host closes the input.
-fn read_frames(input: &mut File, frames: &Sender<HostFrame>) {
+fn read_frames(input: &mut File, frames: &SyncSender<HostFrame>) {
     while let Ok(frame) = read_frame(input) {
         if frames.send(frame).is_err() {
             return;

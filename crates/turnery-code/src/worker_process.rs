@@ -10,13 +10,13 @@ use crate::protocol::{
 use std::{
     io::{self, Read as _},
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     sync::OnceLock,
     thread,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{ChildStdin, ChildStdout},
     task::spawn_blocking,
 };
@@ -43,7 +43,7 @@ pub(crate) enum WorkerFrame {
     Snapshot(Vec<u8>),
 }
 
-/// Why a worker is gone.
+/// Reason for the loss of a worker.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WorkerLoss {
     /// It could not allocate memory.
@@ -72,6 +72,10 @@ impl WorkerProcess {
             let message = "no executable is set: call turnery_code::init or use_worker first";
             return Err(io::Error::other(message));
         };
+        Self::spawn_executable(executable, max_snapshot_bytes)
+    }
+
+    fn spawn_executable(executable: &Path, max_snapshot_bytes: usize) -> io::Result<Self> {
         let mut command = Command::new(executable);
         command
             .arg0("turnery-code-worker")
@@ -82,7 +86,7 @@ impl WorkerProcess {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Read once the worker is gone: its last words tell why.
+            // Read after the worker has ended, to find out why.
             .stderr(Stdio::piped());
         let mut process = OwnedProcess(Some(command.spawn()?));
         let (Some(input), Some(output)) = process.take_streams() else {
@@ -120,36 +124,16 @@ impl WorkerProcess {
         self.input.write_all(&frame).await
     }
 
-    /// Waits for the next frame. Not cancel safe: the worker is of no use afterwards.
+    /// Waits for the next frame. Not cancel safe: part of a frame may be lost.
     ///
     /// # Errors
     ///
     /// Returns an error if the worker is gone, or if the frame is invalid or too large.
     pub(crate) async fn receive(&mut self) -> io::Result<WorkerFrame> {
-        let mut header = [0; HEADER_BYTES];
-        self.output.read_exact(&mut header).await?;
-        let (kind, length) = decode_header(header)?;
-        let limit = match kind {
-            FrameKind::Message => MAX_MESSAGE_BYTES,
-            FrameKind::Snapshot => self.max_snapshot_bytes,
-        };
-        if usize::try_from(length).map_or(true, |length| length > limit) {
-            return Err(invalid_data("a frame of the worker is too large"));
-        }
-        // Grows with what arrives rather than with what is announced.
-        let mut content = Vec::new();
-        let mut rest = (&mut self.output).take(u64::from(length));
-        rest.read_to_end(&mut content).await?;
-        if content.len() as u64 != u64::from(length) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(match kind {
-            FrameKind::Message => WorkerFrame::Message(decode_message(&content)?),
-            FrameKind::Snapshot => WorkerFrame::Snapshot(content),
-        })
+        read_frame(&mut self.output, self.max_snapshot_bytes).await
     }
 
-    /// Ends the worker after an error of the connection and returns why it is gone.
+    /// Kills the worker after an error of the connection and returns the reason.
     pub(crate) async fn into_loss(self, error: io::Error) -> WorkerLoss {
         let Self {
             input,
@@ -158,7 +142,7 @@ impl WorkerProcess {
             max_snapshot_bytes: _,
         } = self;
         drop((input, output));
-        // A process that has begun to exit keeps its status although it is killed.
+        // A worker closes its output only by exiting, and then keeps its status although it is killed.
         let ended = spawn_blocking(move || process.kill_and_wait()).await;
         match ended {
             Ok(Some((status, text))) => explain_exit(status, &text, &error),
@@ -167,14 +151,42 @@ impl WorkerProcess {
     }
 }
 
-/// Explains why a worker is gone, from its exit status, its error output and the error of the connection.
+/// Reads a frame of a worker, of limited size.
+async fn read_frame(
+    output: &mut (impl AsyncRead + Unpin),
+    max_snapshot_bytes: usize,
+) -> io::Result<WorkerFrame> {
+    let mut header = [0; HEADER_BYTES];
+    output.read_exact(&mut header).await?;
+    let (kind, length) = decode_header(header)?;
+    let limit = match kind {
+        FrameKind::Message => MAX_MESSAGE_BYTES,
+        FrameKind::Snapshot => max_snapshot_bytes,
+    };
+    if usize::try_from(length).map_or(true, |length| length > limit) {
+        return Err(invalid_data("a frame is too large"));
+    }
+    // Grows with what arrives rather than with what is announced.
+    let mut content = Vec::new();
+    let mut rest = output.take(u64::from(length));
+    rest.read_to_end(&mut content).await?;
+    if content.len() as u64 != u64::from(length) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(match kind {
+        FrameKind::Message => WorkerFrame::Message(decode_message(&content)?),
+        FrameKind::Snapshot => WorkerFrame::Snapshot(content),
+    })
+}
+
+/// Finds the reason for the loss of a worker, from its exit status, its error output and the error of the connection.
 fn explain_exit(status: ExitStatus, text: &str, error: &io::Error) -> WorkerLoss {
     let is_connection_lost = matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe
     );
     if !is_connection_lost {
-        return WorkerLoss::Failed(format!("the interpreter sent invalid data: {error}"));
+        return WorkerLoss::Failed(format!("the connection to the interpreter failed: {error}"));
     }
     let reason = match (status.code(), status.signal()) {
         (Some(OUT_OF_MEMORY_EXIT), _) => return WorkerLoss::OutOfMemory,
@@ -242,7 +254,7 @@ impl Drop for OwnedProcess {
         if let Ok(Some(_)) = child.try_wait() {
             return;
         }
-        // The kernel takes its time to free much memory, during which no task should stand still.
+        // Freeing much memory takes the kernel some time, which must not block the runtime.
         let id = child.id();
         let reaper = thread::Builder::new().name("code-worker-reaper".to_owned());
         if reaper.spawn(move || drop(child.wait())).is_err() {
@@ -294,7 +306,49 @@ mod tests {
         assert_eq!(explain(9, ""), failed("it was ended by signal 9"));
         assert_eq!(explain(1 << 8, ""), failed("it exited with code 1"));
         let invalid = explain_exit(ExitStatus::from_raw(9), "", &invalid_data("x"));
-        let expected = "the interpreter sent invalid data: x".to_owned();
+        let expected = "the connection to the interpreter failed: x".to_owned();
         assert_eq!(invalid, WorkerLoss::Failed(expected));
+    }
+
+    async fn read(mut bytes: &[u8]) -> Result<WorkerFrame, String> {
+        let frame = read_frame(&mut bytes, 4).await;
+        frame.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn invalid_frames_of_a_worker_are_errors() {
+        for (bytes, error) in [
+            (&b"X\0\0\0\0"[..], "unknown kind of frame"),
+            (b"M\xff\xff\xff\xff", "a frame is too large"),
+            (b"S\x05\0\0\0abcde", "a frame is too large"),
+            (b"S\x04\0\0\0abc", "unexpected end of file"),
+            (b"M\x02\0\0\0{}", "expected value at line 1 column 2"),
+        ] {
+            assert_eq!(read(bytes).await.unwrap_err(), error);
+        }
+        let deep = "[".repeat(10_000);
+        let mut bytes = vec![b'M'];
+        bytes.extend_from_slice(&10_000_u32.to_le_bytes());
+        bytes.extend_from_slice(deep.as_bytes());
+        read(&bytes).await.unwrap_err();
+        let frame = read(b"S\x04\0\0\0abcd").await.unwrap();
+        assert!(matches!(frame, WorkerFrame::Snapshot(bytes) if bytes == b"abcd"));
+    }
+
+    #[tokio::test]
+    async fn other_program_as_worker_is_an_error() {
+        for (program, expected) in [
+            (
+                "/bin/echo",
+                "the connection to the interpreter failed: unknown kind of frame",
+            ),
+            ("/bin/sh", "the interpreter failed: it exited with code 2"),
+        ] {
+            let mut worker = WorkerProcess::spawn_executable(Path::new(program), 0).unwrap();
+            let error = worker.receive().await.unwrap_err();
+            let expected = WorkerLoss::Failed(expected.to_owned());
+            assert_eq!(worker.into_loss(error).await, expected);
+        }
+        assert!(WorkerProcess::spawn_executable(Path::new("/missing"), 0).is_err());
     }
 }

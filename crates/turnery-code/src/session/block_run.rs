@@ -1,4 +1,4 @@
-//! Runs one block on the side of the host: measures, counts, passes calls and printed text on.
+//! Runs one block on the side of the host: enforces the limits, forwards calls and printed text.
 
 use crate::{
     host::{CallReply, CodeHost},
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 /// Printed text after which a block is stopped. Unit: bytes.
 const MAX_PRINTED_BYTES: usize = 64 << 20;
 
-/// Why a block ended without the worker's own report.
+/// Error of a block whose end the worker did not report.
 #[derive(Debug)]
 pub(super) enum RunError {
     /// A limit was exceeded; the worker is to be killed.
@@ -58,7 +58,7 @@ impl<'a> BlockRun<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a limit was exceeded or the worker is lost. Then the worker is of no use.
+    /// Returns an error if a limit was exceeded or the worker is lost. The worker must not be used again.
     pub(super) async fn run(
         &mut self,
         worker: &mut WorkerProcess,

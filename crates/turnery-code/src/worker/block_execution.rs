@@ -7,7 +7,7 @@ use super::{
     print_buffer::PrintBuffer,
 };
 use crate::{
-    host::CodeCall,
+    host::{CallReply, CodeCall},
     protocol::{HostMessage, MAX_VALUE_BYTES, WorkerMessage, invalid_data},
 };
 use monty::{MontyRepl, ReplFunctionCall, ReplProgress, ReplResolveFutures, ReplStartError};
@@ -35,12 +35,6 @@ struct PendingCall {
 
 /// State of the interpreter after a step, or the error that ended the block.
 type StepResult = Result<ReplProgress, Box<ReplStartError>>;
-
-/// Reply to calls.
-enum Reply {
-    Results(Vec<Result<Value, String>>),
-    End,
-}
 
 /// Execution of one block.
 pub(super) struct BlockExecution<'a> {
@@ -122,8 +116,8 @@ impl<'a> BlockExecution<'a> {
             return Ok(call.resume_pending(PrintWriter::Callback(&mut self.print)));
         }
         Ok(match self.ask_host(vec![pending.call])? {
-            Reply::End => call.abort(end_exception(), PrintWriter::Callback(&mut self.print)),
-            Reply::Results(results) => {
+            CallReply::End => call.abort(end_exception(), PrintWriter::Callback(&mut self.print)),
+            CallReply::Results(results) => {
                 let result = results.into_iter().next().map(to_result);
                 let result = result.ok_or_else(|| invalid_data("a call has no result"))?;
                 call.resume(result, PrintWriter::Callback(&mut self.print))
@@ -161,8 +155,10 @@ impl<'a> BlockExecution<'a> {
             return Ok(futures.resume(results, PrintWriter::Callback(&mut self.print)));
         }
         Ok(match self.ask_host(calls)? {
-            Reply::End => futures.abort(end_exception(), PrintWriter::Callback(&mut self.print)),
-            Reply::Results(results) => {
+            CallReply::End => {
+                futures.abort(end_exception(), PrintWriter::Callback(&mut self.print))
+            }
+            CallReply::Results(results) => {
                 let results = results.into_iter().map(to_result);
                 let results = ids.into_iter().zip(results).collect();
                 futures.resume(results, PrintWriter::Callback(&mut self.print))
@@ -170,15 +166,17 @@ impl<'a> BlockExecution<'a> {
         })
     }
 
-    fn ask_host(&mut self, calls: Vec<CodeCall>) -> io::Result<Reply> {
+    fn ask_host(&mut self, calls: Vec<CodeCall>) -> io::Result<CallReply> {
         let count = calls.len();
         let channel = self.print.flush()?;
         channel.send(&WorkerMessage::Calls(calls))?;
         match channel.receive()? {
-            HostMessage::Results(results) if results.len() == count => Ok(Reply::Results(results)),
+            HostMessage::Results(results) if results.len() == count => {
+                Ok(CallReply::Results(results))
+            }
             HostMessage::End => {
                 self.is_ended = true;
-                Ok(Reply::End)
+                Ok(CallReply::End)
             }
             HostMessage::Results(_) | HostMessage::Start(_) | HostMessage::Run { .. } => {
                 Err(invalid_data("expected one result for each call"))

@@ -213,3 +213,41 @@ async fn own_function_replaces_that_of_the_host() {
     assert_eq!(session.value("await echo(1)").await, json!(2));
     assert!(session.host.batches.is_empty());
 }
+
+#[tokio::test]
+async fn failed_call_of_a_batch_fails_the_gather() {
+    let code = "import asyncio\ntry:\n    await asyncio.gather(echo(1), fail(), echo(2))\n\
+        except RuntimeError as error:\n    r = str(error)\nr";
+    let mut session = TestSession::new();
+    assert_eq!(session.value(code).await, json!("it failed"));
+    assert_eq!(session.host.batches[0].len(), 3);
+    assert_eq!(session.value("echo('still')").await, json!("still"));
+}
+
+#[tokio::test]
+async fn call_awaited_in_a_later_block_fails() {
+    let mut session = TestSession::new();
+    session
+        .value("task = echo(1)\nif False:\n    await task")
+        .await;
+    assert!(session.host.batches.is_empty());
+    let error = session.error("await task").await;
+    assert!(error.contains("RuntimeError: "), "{error}");
+    assert_eq!(session.value("await echo(2)").await, json!(2));
+}
+
+#[tokio::test]
+async fn awaiting_a_plain_result_is_a_type_error() {
+    let mut session = TestSession::new();
+    session.value("result = echo('a')").await;
+    let error = session.error("await result").await;
+    let expected = "TypeError: 'str' object can't be awaited";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[tokio::test]
+async fn host_function_can_be_called_through_a_variable() {
+    let mut session = TestSession::new();
+    assert_eq!(session.value("f = echo\n[f(1), f(2)]").await, json!([1, 2]));
+    assert_eq!(session.value("f(3)").await, json!(3));
+}

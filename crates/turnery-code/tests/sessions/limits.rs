@@ -1,9 +1,10 @@
 //! Limits: each ends the block and leaves the session usable.
 
 use crate::test_host::TestSession;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::time::Duration;
-use turnery_code::{CodeEnd, CodeLimitExceeded, CodeLimits};
+use turnery_code::{CallReply, CodeCall, CodeEnd, CodeHost, CodeLimitExceeded, CodeLimits};
 
 /// Runs code that exceeds a limit, and checks that the variables are as before.
 async fn check_stopped(mut session: TestSession, code: &str, limit: CodeLimitExceeded) {
@@ -43,6 +44,7 @@ async fn computing_time_does_not_add_up_over_blocks() {
 async fn large_allocations_are_stopped() {
     for code in [
         "'a' * 10**10",
+        "try:\n    'a' * 10**10\nexcept BaseException:\n    pass",
         "x = [0]\nwhile True:\n    x = x + x",
         "x = []\nwhile True:\n    x.append('a' * 1000 + str(len(x)))",
         "10**10**10",
@@ -72,8 +74,12 @@ async fn memory_below_the_limit_is_available() {
 
 #[tokio::test]
 async fn endless_output_is_stopped() {
-    let code = "while True:\n    print('a' * 1000)";
-    check_stopped(TestSession::new(), code, CodeLimitExceeded::Output).await;
+    for code in [
+        "while True:\n    print('a' * 1000)",
+        "print('a' * 100_000_000)",
+    ] {
+        check_stopped(TestSession::new(), code, CodeLimitExceeded::Output).await;
+    }
 }
 
 #[tokio::test]
@@ -122,6 +128,53 @@ async fn endless_recursion_is_a_recursion_error() {
     }
     let deep = "x = []\nfor _ in range(100_000):\n    x = [x]\nlen(x)";
     assert_eq!(session.value(deep).await, json!(1));
+}
+
+#[tokio::test]
+async fn own_memory_error_is_an_exception() {
+    let mut session = TestSession::new();
+    let error = session.error("raise MemoryError('mine')").await;
+    assert!(error.ends_with("MemoryError: mine"), "{error}");
+}
+
+#[tokio::test]
+async fn time_in_host_functions_does_not_count() {
+    let mut session = TestSession::with_limits(CodeLimits {
+        computing_time: Duration::from_millis(400),
+        ..CodeLimits::default()
+    });
+    let functions = ["slow".to_owned()];
+    let code = "slow()\nslow()\n1";
+    let output = session.session.run(code, &functions, &mut SlowHost).await;
+    assert_eq!(output.value, Some(json!(1)));
+}
+
+/// Host whose functions take longer than the code may compute.
+struct SlowHost;
+
+impl CodeHost for SlowHost {
+    fn call<'a>(&'a mut self, _calls: Vec<CodeCall>) -> BoxFuture<'a, CallReply> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            CallReply::Results(vec![Ok(json!(null))])
+        })
+    }
+
+    fn print(&mut self, _text: &str) {}
+}
+
+#[tokio::test]
+async fn tiny_memory_limit_is_an_error() {
+    let mut session = TestSession::with_limits(CodeLimits {
+        memory_bytes: 0,
+        ..CodeLimits::default()
+    });
+    // Enough for a small block, thanks to what the allocator reserves, or a clear end.
+    let end = session.run("1 + 1").await.end;
+    assert!(
+        !matches!(end, CodeEnd::Failed(_) | CodeEnd::Ended),
+        "{end:?}"
+    );
 }
 
 #[tokio::test]

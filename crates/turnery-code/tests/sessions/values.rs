@@ -198,3 +198,11 @@ impl turnery_code::CodeHost for Giver {
 
     fn print(&mut self, _text: &str) {}
 }
+
+#[test]
+fn session_and_its_run_can_move_between_threads() {
+    fn check_send(_: &impl Send) {}
+    let mut session = TestSession::new();
+    check_send(&session.session);
+    check_send(&session.session.run("1", &[], &mut session.host));
+}

@@ -42,6 +42,13 @@ enum Source<'a> {
     Contains(&'a Expr),
 }
 
+/// Source of a variable, from a place in the code on.
+struct Assignment<'a> {
+    source: Source<'a>,
+    /// End of the assignment. Unit: bytes.
+    end: u32,
+}
+
 /// Flow of values in a block. Variables are told apart by name only, not by scope.
 pub(super) struct ValueFlow<'a> {
     /// Names of host functions.
@@ -49,9 +56,9 @@ pub(super) struct ValueFlow<'a> {
     /// Expressions that are awaited or given to `gather`.
     awaited: Vec<&'a Expr>,
     /// Sources of variables and of the results of local functions, by their names.
-    sources: HashMap<&'a str, Vec<Source<'a>>>,
-    /// Number of uses of each variable.
-    uses: HashMap<&'a str, usize>,
+    assignments: HashMap<&'a str, Vec<Assignment<'a>>>,
+    /// Places where each variable is used.
+    uses: HashMap<&'a str, BTreeSet<Place>>,
     /// The functions around the visited statement: name, or `None` if it is `async`.
     functions: Vec<Option<&'a str>>,
 }
@@ -62,7 +69,7 @@ impl<'a> ValueFlow<'a> {
         Self {
             callable,
             awaited: Vec::new(),
-            sources: HashMap::new(),
+            assignments: HashMap::new(),
             uses: HashMap::new(),
             functions: Vec::new(),
         }
@@ -83,24 +90,31 @@ impl<'a> ValueFlow<'a> {
         search.finish()
     }
 
-    fn add_source(&mut self, target: &'a Expr, source: Source<'a>) {
+    /// Adds the source of a target whose assignment ends where `assignment` does.
+    fn add_source(&mut self, target: &'a Expr, source: Source<'a>, assignment: &impl Ranged) {
         match target {
-            Expr::Name(name) => self.sources.entry(&name.id).or_default().push(source),
+            Expr::Name(name) => self.add_assignment(&name.id, source, assignment),
             // `tasks[name] = value`
             Expr::Subscript(target) => {
                 let (Source::Is(value) | Source::IsElementOf(value) | Source::Contains(value)) =
                     source;
-                self.add_source(&target.value, Source::Contains(value));
+                self.add_source(&target.value, Source::Contains(value), assignment);
             }
             Expr::Tuple(_) | Expr::List(_) => {
                 let targets = elements(target);
                 for (target, part) in targets.iter().zip(parts_of(source, targets.len())) {
-                    self.add_source(target, part);
+                    self.add_source(target, part, assignment);
                 }
             }
             // Attributes are not followed; others are no targets.
             _ => {}
         }
+    }
+
+    fn add_assignment(&mut self, name: &'a str, source: Source<'a>, assignment: &impl Ranged) {
+        let (_, end) = place(assignment);
+        let assignments = self.assignments.entry(name).or_default();
+        assignments.push(Assignment { source, end });
     }
 }
 
@@ -177,24 +191,26 @@ impl<'a> Visitor<'a> for ValueFlow<'a> {
         match stmt {
             Stmt::Assign(assign) => {
                 for target in &assign.targets {
-                    self.add_source(target, Source::Is(&assign.value));
+                    self.add_source(target, Source::Is(&assign.value), stmt);
                 }
             }
             Stmt::AugAssign(assign) => {
-                self.add_source(&assign.target, Source::Is(&assign.value));
+                self.add_source(&assign.target, Source::Is(&assign.value), stmt);
             }
             Stmt::AnnAssign(assign) => {
                 if let Some(value) = &assign.value {
-                    self.add_source(&assign.target, Source::Is(value));
+                    self.add_source(&assign.target, Source::Is(value), stmt);
                 }
             }
-            Stmt::For(each) => self.add_source(&each.target, Source::IsElementOf(&each.iter)),
+            Stmt::For(each) => {
+                let source = Source::IsElementOf(&each.iter);
+                self.add_source(&each.target, source, &*each.iter);
+            }
             Stmt::Return(returned) => {
                 if let (Some(Some(function)), Some(value)) =
                     (self.functions.last(), &returned.value)
                 {
-                    let sources = self.sources.entry(function).or_default();
-                    sources.push(Source::Is(value));
+                    self.add_assignment(function, Source::Is(value), stmt);
                 }
             }
             Stmt::FunctionDef(StmtFunctionDef { is_async, name, .. }) => {
@@ -211,9 +227,11 @@ impl<'a> Visitor<'a> for ValueFlow<'a> {
     fn visit_expr(&mut self, expr: &'a Expr) {
         match expr {
             Expr::Await(awaited) => self.awaited.push(&awaited.value),
-            Expr::Named(named) => self.add_source(&named.target, Source::Is(&named.value)),
+            Expr::Named(named) => {
+                self.add_source(&named.target, Source::Is(&named.value), expr);
+            }
             Expr::Name(name) if name.ctx == ExprContext::Load => {
-                *self.uses.entry(&name.id).or_default() += 1;
+                self.uses.entry(&name.id).or_default().insert(place(name));
             }
             Expr::Call(call) => {
                 if awaits_arguments(call) {
@@ -223,7 +241,7 @@ impl<'a> Visitor<'a> for ValueFlow<'a> {
                     && ADDING_METHODS.contains(&method)
                     && let Some(value) = call.arguments.args.last()
                 {
-                    self.add_source(object, Source::Contains(value));
+                    self.add_source(object, Source::Contains(value), expr);
                 }
             }
             _ => {}
@@ -233,7 +251,7 @@ impl<'a> Visitor<'a> for ValueFlow<'a> {
 
     fn visit_comprehension(&mut self, comprehension: &'a Comprehension) {
         let source = Source::IsElementOf(&comprehension.iter);
-        self.add_source(&comprehension.target, source);
+        self.add_source(&comprehension.target, source, &comprehension.iter);
         walk_comprehension(self, comprehension);
     }
 }
@@ -245,8 +263,9 @@ struct Search<'f, 'a> {
     seen: BTreeSet<(&'a str, Part)>,
     /// Places of host functions.
     found: BTreeSet<Place>,
-    /// Places of host functions whose result is assigned to a variable as it is, with the variable.
-    direct: BTreeMap<Place, &'a str>,
+    /// Places of host functions whose result is assigned to a variable as it is, with the variable and the end of
+    /// the assignment.
+    direct: BTreeMap<Place, (&'a str, u32)>,
     /// Places where a variable is awaited or passed on to be awaited.
     awaited_uses: HashMap<&'a str, BTreeSet<Place>>,
 }
@@ -295,12 +314,13 @@ impl<'a> Search<'_, 'a> {
             return;
         }
         let flow = self.flow;
-        for source in flow.sources.get(variable.id.as_str()).into_iter().flatten() {
+        let assignments = flow.assignments.get(variable.id.as_str());
+        for Assignment { source, end } in assignments.into_iter().flatten() {
             match source {
                 Source::Is(Expr::Call(call))
                     if part == Part::Whole && self.is_callable(&call.func) =>
                 {
-                    self.direct.insert(place(&*call.func), &variable.id);
+                    self.direct.insert(place(&*call.func), (&variable.id, *end));
                 }
                 Source::Is(value) => self.follow(value, part),
                 Source::IsElementOf(value) => self.follow(value, Part::Elements),
@@ -323,12 +343,6 @@ impl<'a> Search<'_, 'a> {
             self.follow(object, Part::Elements);
         }
         match (call_name(call), call.func.as_ref(), &*call.arguments.args) {
-            (Some("map"), _, [function, ..]) => match (self.is_callable(function), function) {
-                (true, function) => drop(self.found.insert(place(function))),
-                // The elements are results of a local function.
-                (false, Expr::Name(function)) => self.follow_variable(function, Part::Whole),
-                (false, _) => {}
-            },
             (Some(name), _, args) if CONTAINER_FUNCTIONS.contains(&name) => {
                 self.follow_all(args, Part::Elements)
             }
@@ -343,16 +357,40 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// Returns the places, in order. The result of a call that was assigned to a variable counts as awaited only
-    /// if the variable is used for nothing else.
+    /// if the variable is used for nothing else until its next assignment.
     fn finish(mut self) -> Vec<TextRange> {
-        for (place, variable) in &self.direct {
-            let awaited_uses = self.awaited_uses.get(variable).map_or(0, BTreeSet::len);
-            if self.flow.uses.get(variable).copied().unwrap_or(0) <= awaited_uses {
+        for (place, (variable, end)) in &self.direct {
+            if self.is_only_awaited(variable, *end) {
                 self.found.insert(*place);
             }
         }
         let to_range = |(start, end): Place| TextRange::new(start.into(), end.into());
         self.found.into_iter().map(to_range).collect()
+    }
+}
+
+impl Search<'_, '_> {
+    /// Returns true if a variable is only awaited between an assignment, which ends at `begin`, and the next. If it
+    /// is not used there, all its uses count: it may be in a loop or a branch.
+    fn is_only_awaited(&self, variable: &str, begin: u32) -> bool {
+        let assignments = self.flow.assignments.get(variable).into_iter().flatten();
+        let later = assignments.filter(|assignment| match assignment.source {
+            Source::Is(_) | Source::IsElementOf(_) => assignment.end > begin,
+            Source::Contains(_) => false,
+        });
+        let end = later.map(|assignment| assignment.end).min();
+        let is_between = |place: &&Place| place.0 >= begin && end.is_none_or(|end| place.0 < end);
+        let is_awaited = |place: &Place| {
+            let awaited = self.awaited_uses.get(variable);
+            awaited.is_some_and(|awaited| awaited.contains(place))
+        };
+        let all: Vec<&Place> = self.flow.uses.get(variable).into_iter().flatten().collect();
+        let between: Vec<&Place> = all.iter().copied().filter(is_between).collect();
+        let relevant = match between.is_empty() {
+            true => all,
+            false => between,
+        };
+        relevant.into_iter().all(is_awaited)
     }
 }
 
