@@ -39,6 +39,10 @@ pub(crate) struct CommandLine {
     pub(crate) cd_folders: Vec<String>,
     /// True if the line sets a variable that may change what a program does, so that no rule for a command decides.
     pub(crate) sets_variables: bool,
+    /// True if commands may run again, after later ones.
+    pub(crate) has_loops: bool,
+    /// True if commands may run in another order than that of the text: at once, or one as part of another.
+    pub(crate) is_order_uncertain: bool,
     /// True if some part of the line was not understood, so that it may do more than was found.
     pub(crate) is_uncertain: bool,
 }
@@ -146,6 +150,14 @@ impl CommandLine {
             *covered = node.end_byte();
         }
         let mut within = place.nested();
+        self.has_loops |= matches!(
+            node.kind(),
+            "do_group" | "for_statement" | "while_statement"
+        );
+        self.is_order_uncertain |= matches!(
+            node.kind(),
+            "&" | "command_substitution" | "pipeline" | "process_substitution"
+        );
         match node.kind() {
             "program" | "list" | "redirected_statement" | "subshell" => {
                 within.is_top_level = place.is_top_level;

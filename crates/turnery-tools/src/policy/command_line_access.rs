@@ -105,39 +105,56 @@ impl CommandLineAccess {
         workspace: &Workspace,
     ) -> Vec<bool> {
         let mut left = git::GitChange::Nothing;
+        let change_of = |(command, reads): (&SimpleCommand, &Option<read_only::ReadAccess>)| {
+            let is_change = git::is_git(command) && reads.is_none();
+            // A commit of the index leaves the index as it was checked.
+            match is_change && !git::is_index_commit(command) {
+                true => git::classify_change(command),
+                false => git::GitChange::Nothing,
+            }
+        };
+        let changes: Vec<git::GitChange> = line
+            .commands
+            .iter()
+            .zip(&self.reads)
+            .map(change_of)
+            .collect();
         let commands = line
             .commands
             .iter()
             .zip(&self.reads)
             .zip(&self.inner_commands);
-        let check = |((command, reads), started): (
-            (&SimpleCommand, &Option<read_only::ReadAccess>),
-            &InnerCommands,
+        let check = |(at, ((command, reads), started)): (
+            usize,
+            (
+                (&SimpleCommand, &Option<read_only::ReadAccess>),
+                &InnerCommands,
+            ),
         )| {
+            let may_precede =
+                |other: usize| line.has_loops || line.is_order_uncertain && other != at;
+            let earlier = changes.iter().enumerate();
+            let earlier = earlier.filter(|(other, _)| may_precede(*other));
+            let before = earlier
+                .map(|(_, change)| *change)
+                .fold(left, git::GitChange::max);
+            left = left.max(changes.get(at).copied().unwrap_or(git::GitChange::WorkTree));
             if !git::is_git(command) {
                 // Another program may start git in another folder and with other options.
                 return !started.commands.iter().any(git::is_git);
             }
-            let is_checked = match left {
+            let is_checked = match before {
                 git::GitChange::Nothing => true,
                 git::GitChange::Index => git::is_index_commit(command),
                 git::GitChange::WorkTree => false,
             };
-            // A commit of the index leaves the index as it was checked.
-            let is_change = reads.is_none() && !git::is_index_commit(command);
-            if is_change && left != git::GitChange::WorkTree {
-                left = match git::classify_change(command) {
-                    git::GitChange::Nothing => left,
-                    other => other,
-                };
-            }
             let run = match reads {
                 Some(_) => git::GitRun::Usual,
                 None => git::GitRun::Changing,
             };
             is_checked && git::runs_no_configured_program(command, &self.bases, workspace, run)
         };
-        commands.map(check).collect()
+        commands.enumerate().map(check).collect()
     }
 
     pub(super) fn all_commands_only_read(&self, line: &CommandLine) -> bool {

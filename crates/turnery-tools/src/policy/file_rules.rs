@@ -157,9 +157,8 @@ impl Policy {
             let mut others = line.commands.iter().zip(&access.reads);
             let is_rest_read_only =
                 others.all(|(other, reads)| reads.is_some() || std::ptr::eq(other, command));
-            if program_name::is_system_program(&command.name)
-                && git::shows_only_tracked(command, bases, is_rest_read_only)
-            {
+            let is_usual = program_name::is_system_program(&command.name, bases, workspace);
+            if is_usual && git::shows_only_tracked(command, bases, is_rest_read_only) {
                 return false;
             }
             let mut folders = match reads {
@@ -169,7 +168,7 @@ impl Policy {
                 Some(reads) => [named(command), reads.paths.clone()].concat(),
                 None => named(command),
             };
-            if reads_no_folder(command) {
+            if is_usual && reads_no_folder(command) {
                 folders.clear();
             }
             // What a read-only search reads is known.
@@ -206,8 +205,8 @@ fn may_quote_ignore_files(
         return false;
     }
     let searched = reads.map_or(&[][..], |reads| &reads.paths);
-    let folders = [bases, searched].concat();
-    ignore_files::may_read_other_ignore_files(&folders, is_hidden)
+    let folders = if searched.is_empty() { bases } else { searched };
+    ignore_files::may_read_other_ignore_files(folders, is_hidden)
 }
 
 /// Returns true if git, started in one of `bases`, may show a file that the rule protects from reading.
@@ -241,9 +240,6 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
 
 /// Returns true if the command fails to read a folder, so that a word such as `.` means something else.
 fn reads_no_folder(command: &SimpleCommand) -> bool {
-    if !program_name::is_system_program(&command.name) {
-        return false;
-    }
     let program = ProgramName::new(&command.name);
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     match program.is("jq") {

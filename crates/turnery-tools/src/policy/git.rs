@@ -141,8 +141,8 @@ fn has_word(command: &SimpleCommand, word: &str) -> bool {
         .any(|arg| arg.known_text() == Some(word))
 }
 
-/// Change by a git command that affects later git commands of the same line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Change by a git command that affects later git commands of the same line, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GitChange {
     /// No change to the checked repository.
     Nothing,

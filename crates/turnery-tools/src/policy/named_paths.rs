@@ -28,7 +28,7 @@ pub(super) fn named_paths(
     bases: &[PathBuf],
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
-    let is_usual = program_name::is_system_program(&command.name);
+    let is_usual = program_name::is_system_program(&command.name, bases, workspace);
     let words = match git_subcommand(command) {
         Some([first, args @ ..]) if is_usual && first.known_text() == Some("commit") => {
             git::words_but_messages(args)

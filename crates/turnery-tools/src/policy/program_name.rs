@@ -1,5 +1,8 @@
 //! Names of a program: the one by which it is called, and those by which the tables of the policy know it.
 
+use crate::Workspace;
+use std::path::PathBuf;
+
 /// Ends of names that distributions add to tell builds of a program apart.
 const BUILD_SUFFIXES: &[&str] = &[
     ".athena", ".basic", ".bin", ".distrib", ".exe", ".gtk", ".gtk3", ".motif", ".nox", ".real",
@@ -69,13 +72,21 @@ pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Removes an environment of Hatch: `default:`.
-/// Returns true unless the name is the path of a program that is not one of the system's, such as a script of the
-/// project: `./grep`.
-pub(crate) fn is_system_program(name: &str) -> bool {
-    !name.contains('/') || ["/bin/", "/usr/bin/"].iter().any(|it| name.starts_with(it))
+/// Folders of the system's programs.
+const SYSTEM_FOLDERS: &[&str] = &["/bin", "/opt/homebrew/bin", "/usr/bin", "/usr/local/bin"];
+
+/// Returns true if the name is that of a program of the system, and not of a script of the project (`./grep`, or `grep`
+/// in a folder of `PATH`).
+pub(crate) fn is_system_program(name: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+    match name.rsplit_once('/') {
+        Some((folder, _)) => SYSTEM_FOLDERS.contains(&folder),
+        None => !bases
+            .iter()
+            .any(|base| workspace.may_provide_program(name, base)),
+    }
 }
 
+/// Removes an environment of Hatch: `default:`.
 fn strip_environment(name: &str) -> Option<&str> {
     name.rsplit_once(':').map(|(_, program)| program)
 }

@@ -275,6 +275,44 @@ fn links_in_bare_repository_show_no_denied_file() {
     }
 }
 
+/// A git command may run after another one that follows it in the text.
+#[test]
+fn order_of_git_commands_is_that_of_their_run() {
+    let rules = [
+        "shell(git checkout:*)",
+        "shell(git commit:*)",
+        "shell(git add:*)",
+    ];
+    let rules = rules.map(|rule| rule.parse().unwrap());
+    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
+    let bench = GitFixture::new();
+    let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
+    for line in [
+        "while git checkout main; do :; done",
+        "until ! git checkout main; do :; done",
+        "while git branch; do git checkout main; done",
+        "git status & git checkout main",
+        "{ ls; git status -s; } | git checkout main",
+        "git commit -m \"$(git checkout main)\"",
+        "git checkout main && git status",
+    ] {
+        let judged = judge(line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    for line in [
+        "git checkout main",
+        "git add src/a.txt && git commit -m x",
+        "git add src/a.txt | cat",
+        "git log --oneline | head -3; git commit -m x",
+        "for i in 1 2; do git status; done",
+    ] {
+        assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+}
+
 /// Programs of git's own folder have no subcommand: `git-checkout fetch` is no fetch.
 #[test]
 fn programs_of_git_are_no_subcommands() {
