@@ -150,14 +150,19 @@ impl CommandLine {
             *covered = node.end_byte();
         }
         let mut within = place.nested();
+        // A function runs where it is called, also from itself.
         self.has_loops |= matches!(
             node.kind(),
-            "do_group" | "for_statement" | "while_statement"
+            "do_group" | "for_statement" | "function_definition" | "while_statement"
         );
-        self.is_order_uncertain |= matches!(
-            node.kind(),
-            "&" | "command_substitution" | "pipeline" | "process_substitution"
-        );
+        self.is_order_uncertain |= match node.kind() {
+            "&" | "command_substitution" | "process_substitution" => true,
+            "pipeline" => {
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                text.matches("git").count() > 1
+            }
+            _ => false,
+        };
         match node.kind() {
             "program" | "list" | "redirected_statement" | "subshell" => {
                 within.is_top_level = place.is_top_level;

@@ -251,7 +251,8 @@ fn reads_no_folder(command: &SimpleCommand) -> bool {
                     .iter()
                     .any(|it| word.contains(it))
         }),
-        false => program.is_in(&["egrep", "fgrep", "grep"]) && !searches_working_folder(command),
+        // `egrep` and `fgrep` start whatever `grep` there is.
+        false => program.is("grep") && !searches_working_folder(command),
     }
 }
 

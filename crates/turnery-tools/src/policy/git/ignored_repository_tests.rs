@@ -294,6 +294,8 @@ fn order_of_git_commands_is_that_of_their_run() {
         "git status & git checkout main",
         "{ ls; git status -s; } | git checkout main",
         "git commit -m \"$(git checkout main)\"",
+        "true() { git branch; }; git checkout main; true",
+        "true() { git checkout main && true; }; true",
         "git checkout main && git status",
     ] {
         let judged = judge(line);
@@ -306,7 +308,7 @@ fn order_of_git_commands_is_that_of_their_run() {
         "git checkout main",
         "git add src/a.txt && git commit -m x",
         "git add src/a.txt | cat",
-        "git log --oneline | head -3; git commit -m x",
+        "git log --oneline | head -3; git add src/a.txt; git commit -m x",
         "for i in 1 2; do git status; done",
     ] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
