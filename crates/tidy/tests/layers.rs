@@ -10,6 +10,7 @@ const LAYERS: &[(&str, &str)] = &[
     ("turnery-models", "turnery-engine"),
     ("turnery-tools", "turnery-engine"),
     ("turnery-store", "turnery-engine"),
+    ("turnery-code", ""),
     ("turnery-agent", BELOW_THE_AGENT),
     ("turnery-sdk", BELOW_THE_SDK),
     ("turnery-acp", BELOW_THE_SDK),
@@ -20,11 +21,11 @@ const LAYERS: &[(&str, &str)] = &[
     ("xtask", "tidy"),
 ];
 
-const BELOW_THE_AGENT: &str = "turnery-engine turnery-models turnery-tools turnery-store";
+const BELOW_THE_AGENT: &str =
+    "turnery-engine turnery-models turnery-tools turnery-store turnery-code";
 const BELOW_THE_SDK: &str =
-    "turnery-engine turnery-models turnery-tools turnery-store turnery-agent";
-const BELOW_THE_PROGRAM: &str =
-    "turnery-engine turnery-models turnery-tools turnery-store turnery-agent turnery-acp";
+    "turnery-engine turnery-models turnery-tools turnery-store turnery-code turnery-agent";
+const BELOW_THE_PROGRAM: &str = "turnery-engine turnery-models turnery-tools turnery-store turnery-code turnery-agent turnery-acp";
 
 /// Crates whose tests may use the suite's oracle.
 const JUDGED: &[&str] = &["turnery-acp", "turnery"];

@@ -1,11 +1,12 @@
 //! Projects engine events into the activities that an application sees of a running prompt.
 
+use crate::code_mode::{CODE_TOOL, LANGUAGE};
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use std::{collections::HashMap, fmt, sync::Arc};
 use turnery_engine::{
     Artifact, CallId, Content, Disposition, Event, EventKind, LoopId, MessageId, ModelDelta,
-    PlanEntry, SessionId, ToolEnvelope, ToolErrorKind, Usage,
+    PlanEntry, SessionId, ToolCall, ToolEnvelope, ToolErrorKind, Usage,
 };
 
 /// One item of the activity stream (LASH-50). Cheap to clone: large parts are shared.
@@ -79,9 +80,35 @@ pub enum ActivityEvent {
         name: Arc<str>,
         /// Its arguments.
         args: Arc<Value>,
-        /// Batch call that contains this call; reserved, always absent so far (LASH-71).
+        /// Block of code whose call this is (LASH-69, LASH-70).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        graph_key: Option<CallId>,
+        /// Call that requested this one; absent if the model did (LASH-71).
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
+    },
+    /// A block of code starts (LASH-60).
+    CodeBlockStarted {
+        /// Language of the code.
+        language: &'static str,
+        /// The code.
+        code: Arc<str>,
+        /// Key of the block: the id of its call.
+        graph_key: CallId,
+    },
+    /// A block of code ends. Carries enough to render the row without earlier activities (LASH-61, LASH-62).
+    CodeBlockCompleted {
+        /// Language of the code.
+        language: &'static str,
+        /// Output of a block that succeeded: printed text, and the value of the last expression.
+        output: Arc<str>,
+        /// What a block printed before it failed, and the reason; absent if it succeeded (LASH-74).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+        /// True if the block succeeded.
+        success: bool,
+        /// Key of the block.
+        graph_key: CallId,
     },
     /// A running call produced output.
     ToolCallOutput {
@@ -106,7 +133,10 @@ pub enum ActivityEvent {
         name: Arc<str>,
         /// Result of the call.
         output: Arc<ToolOutput>,
-        /// Batch call that contains this call (LASH-71).
+        /// Block of code whose call this is (LASH-69, LASH-70).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        graph_key: Option<CallId>,
+        /// Call that requested this one; absent if the model did (LASH-71).
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
         /// Loop that the call ran in a child session.
@@ -230,11 +260,20 @@ impl ToolOutput {
     }
 }
 
+/// Place of a nested call.
+#[derive(Clone, Debug, Default)]
+struct NestedPlace {
+    graph_key: Option<CallId>,
+    parent_call_id: Option<CallId>,
+}
+
 /// Folds events into activities; deterministic, so equal events give equal activities.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
     /// Arguments of calls that were announced and have not started.
     pending_args: HashMap<CallId, Arc<Value>>,
+    /// Nested calls that have not ended, with their place.
+    nested_calls: HashMap<CallId, NestedPlace>,
     /// Block of the last delta, cached so that its id is built once.
     last_block: Option<(MessageId, u32, CorrelationId)>,
 }
@@ -278,16 +317,32 @@ impl Projection {
             EventKind::ToolCallRequested { call, .. } => {
                 self.pending_args
                     .insert(call.call_id.clone(), Arc::clone(&call.args));
+                if call.name == CODE_TOOL || call.parent_call_id.is_some() {
+                    let place = self.place_of(call);
+                    self.nested_calls.insert(call.call_id.clone(), place);
+                }
                 return None;
             }
             EventKind::ToolExecutionStart {
                 call_id, tool_name, ..
-            } => ActivityEvent::ToolCallStarted {
-                args: self.pending_args.remove(call_id).unwrap_or_default(),
-                call_id: Some(call_id.clone()),
-                name: tool_name.as_str().into(),
-                parent_call_id: None,
-            },
+            } => {
+                let args = self.pending_args.remove(call_id).unwrap_or_default();
+                if tool_name == CODE_TOOL {
+                    return Some(ActivityEvent::CodeBlockStarted {
+                        language: LANGUAGE,
+                        code: args["code"].as_str().unwrap_or_default().into(),
+                        graph_key: call_id.clone(),
+                    });
+                }
+                let place = self.nested_calls.get(call_id).cloned().unwrap_or_default();
+                ActivityEvent::ToolCallStarted {
+                    args,
+                    call_id: Some(call_id.clone()),
+                    name: tool_name.as_str().into(),
+                    graph_key: place.graph_key,
+                    parent_call_id: place.parent_call_id,
+                }
+            }
             EventKind::ToolExecutionOutput { call_id, text } => ActivityEvent::ToolCallOutput {
                 call_id: call_id.clone(),
                 text: text.as_str().into(),
@@ -302,13 +357,29 @@ impl Projection {
                 envelope,
                 disposition,
                 child_loop_id,
-            } => ActivityEvent::ToolCallCompleted {
-                call_id: Some(call_id.clone()),
-                name: tool_name.as_str().into(),
-                output: Arc::new(ToolOutput::new(envelope, *disposition)),
-                parent_call_id: None,
-                child_loop_id: child_loop_id.clone(),
-            },
+            } => {
+                let place = self.nested_calls.remove(call_id).unwrap_or_default();
+                let output = ToolOutput::new(envelope, *disposition);
+                if tool_name == CODE_TOOL {
+                    let error = envelope.result.as_ref().err();
+                    let printed = error.is_none().then(|| output.text());
+                    return Some(ActivityEvent::CodeBlockCompleted {
+                        language: LANGUAGE,
+                        output: printed.unwrap_or_default().into(),
+                        error: error.map(|error| error.message.as_str().into()),
+                        success: error.is_none(),
+                        graph_key: call_id.clone(),
+                    });
+                }
+                ActivityEvent::ToolCallCompleted {
+                    call_id: Some(call_id.clone()),
+                    name: tool_name.as_str().into(),
+                    output: Arc::new(output),
+                    graph_key: place.graph_key,
+                    parent_call_id: place.parent_call_id,
+                    child_loop_id: child_loop_id.clone(),
+                }
+            }
             EventKind::FinalValue { value } => ActivityEvent::FinalValue {
                 value: Arc::new(value.clone()),
             },
@@ -366,6 +437,20 @@ impl Projection {
             | EventKind::TurnEnd { .. }
             | EventKind::LoopEnd { .. } => return None,
         })
+    }
+
+    /// Returns the place of a call: in the block of code that is its parent, or in that of its parent.
+    fn place_of(&self, call: &ToolCall) -> NestedPlace {
+        let around = call.parent_call_id.as_ref();
+        let around = around.and_then(|parent| self.nested_calls.get(parent));
+        let graph_key = match call.name == CODE_TOOL {
+            true => Some(call.call_id.clone()),
+            false => around.and_then(|place| place.graph_key.clone()),
+        };
+        NestedPlace {
+            graph_key,
+            parent_call_id: call.parent_call_id.clone(),
+        }
     }
 
     fn correlation_id(&mut self, event: &Event, id: &ActivityId) -> CorrelationId {

@@ -36,6 +36,14 @@ pub enum FinalAnswerFormat {
 }
 
 impl FinishRule {
+    /// Returns the rule for code mode, in which prose or a value ends a prompt unless only a value does (LASH-10).
+    pub(crate) fn for_code(&self) -> Self {
+        match self {
+            Self::Prose => Self::ProseOrValue,
+            Self::ProseOrValue | Self::Value | Self::ValueOf(_) => self.clone(),
+        }
+    }
+
     /// Returns how the loops of the prompt may end.
     pub(crate) fn termination(&self) -> Termination {
         match self {

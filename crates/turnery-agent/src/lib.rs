@@ -11,6 +11,7 @@ pub mod agent;
 pub mod ask_user;
 pub(crate) mod cancels;
 pub mod client;
+pub mod code_mode;
 pub mod compactor;
 pub mod cost_report;
 pub mod custom_command;
@@ -35,6 +36,7 @@ pub use client::{
     Client, ClientPorts, Outbox, OutboxItem, PermissionAnswer, PermissionChoice,
     PermissionChoiceKind, PermissionRequest, SilentClient,
 };
+pub use code_mode::{CODE_TOOL, Protocol};
 pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;

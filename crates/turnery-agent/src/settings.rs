@@ -1,6 +1,7 @@
 //! Defines the settings of a session, read from the user's and the project's configuration.
 
 use crate::{
+    code_mode::Protocol,
     custom_command::CustomCommand,
     finish::FinalAnswerFormat,
     hooks::{DEFAULT_HOOK_TIMEOUT, Hooks},
@@ -39,6 +40,8 @@ pub struct Settings {
     pub thinking: Thinking,
     /// Sampling temperature; `None` uses the provider's default (LOOP-43).
     pub temperature: Option<f32>,
+    /// How the model acts, unless a prompt sets another way.
+    pub protocol: Protocol,
     /// System prompt; the host includes the contents of AGENTS.md files itself.
     pub system: Arc<str>,
     /// Grants one extra turn without tools at the turn limit, for a final text answer, once per prompt (C-4).
@@ -87,6 +90,7 @@ impl Settings {
             limits: Limits::default(),
             thinking: Thinking::Default,
             temperature: None,
+            protocol: Protocol::default(),
             system: system.into(),
             forced_reply: true,
             final_answer_format: None,

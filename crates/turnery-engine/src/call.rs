@@ -212,6 +212,10 @@ pub struct ToolEnvelope {
     /// Loop that the call ran in a child session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
+    /// What the tool needs to continue from this call, also when the session is opened again. Stored with the
+    /// call, and shown nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Arc<str>>,
 }
 
 impl ToolEnvelope {
@@ -231,6 +235,7 @@ impl ToolEnvelope {
             effects: Vec::new(),
             control: None,
             child_loop_id: None,
+            state: None,
         }
     }
 

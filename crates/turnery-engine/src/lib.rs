@@ -54,7 +54,9 @@ pub use outcome::{
     EndKind, LimitKind, Outcome, OutcomeReport, ProviderFailure, ReachedLimit, StopClass,
     TurnFinish, TurnStop, render_value,
 };
-pub use record::{ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, TurnRecord};
+pub use record::{
+    ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, ToolState, TurnRecord,
+};
 pub use recorder::{Recorder, recover_interrupted_loops};
 pub use response::{
     Response, ResponseKind,

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Record of one engine execution, the unit of a commit (LOOP-1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct LoopRecord {
     /// Loops that the tool calls ran in child sessions (LOOP-65).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_loop_refs: Vec<ChildLoopRef>,
+    /// Last state of each tool that has one, by tool name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool_states: BTreeMap<String, ToolState>,
     /// Parallel evaluation that the loop took part in (LOOP-71).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroup>,
@@ -154,6 +157,7 @@ impl LoopRecord {
             usage: Usage::default(),
             children_usage: Vec::new(),
             child_loop_refs: Vec::new(),
+            tool_states: BTreeMap::new(),
             parallel_group: None,
             compaction_block: None,
             compaction_usage: None,
@@ -207,6 +211,16 @@ pub enum LoopStatus {
     Rejected,
     /// Never ended, because the process terminated.
     Aborted,
+}
+
+/// State of a tool after a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolState {
+    /// The call.
+    pub call_id: CallId,
+    /// The state, as the tool wrote it.
+    pub state: Arc<str>,
 }
 
 /// Link to a loop that a tool call ran in another session (LOOP-66 to LOOP-69).

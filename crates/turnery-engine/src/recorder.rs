@@ -3,7 +3,7 @@
 
 use crate::{
     ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
-    LoopRecord, LoopStatus, Message, ParallelGroup, TurnId, TurnRecord, Usage,
+    LoopRecord, LoopStatus, Message, ParallelGroup, ToolState, TurnId, TurnRecord, Usage,
 };
 use std::sync::Arc;
 
@@ -238,14 +238,23 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
         EventKind::ToolExecutionEnd {
             call_id,
             tool_name,
-            child_loop_id: Some(child_loop_id),
+            child_loop_id,
+            envelope,
             ..
-        } => record.child_loop_refs.push(ChildLoopRef {
-            tool_call_id: call_id.clone(),
-            tool_name: tool_name.clone(),
-            child_session_id: child_loop_id.session_id(),
-            child_loop_id: child_loop_id.clone(),
-        }),
+        } => {
+            let link = child_loop_id.as_ref().map(|child_loop_id| ChildLoopRef {
+                tool_call_id: call_id.clone(),
+                tool_name: tool_name.clone(),
+                child_session_id: child_loop_id.session_id(),
+                child_loop_id: child_loop_id.clone(),
+            });
+            record.child_loop_refs.extend(link);
+            if let Some(state) = &envelope.state {
+                let (call_id, state) = (call_id.clone(), Arc::clone(state));
+                let state = ToolState { call_id, state };
+                record.tool_states.insert(tool_name.clone(), state);
+            }
+        }
         EventKind::LoopStart { .. } => apply_loop_start(record, event),
         EventKind::ParallelEnd {
             winner,
@@ -267,7 +276,6 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
         | EventKind::ToolExecutionStart { .. }
         | EventKind::ToolExecutionUpdate { .. }
         | EventKind::ToolExecutionOutput { .. }
-        | EventKind::ToolExecutionEnd { .. }
         | EventKind::PlanUpdated { .. } => {}
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 use turnery_agent::{
     ActivityLog, ActivitySink, CancellationToken, Candidate, FinishRule, HookCx, Hooks,
-    PromptActivity, PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks,
+    PromptActivity, PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks, Protocol,
     SelectionStrategy, Session, StartError, ValueSchema, ValueSchemaError,
 };
 use turnery_engine::{
@@ -157,6 +157,12 @@ impl PromptBuilder {
     /// Sets a token that cancels the prompt, running or queued (LASH-91).
     pub fn cancel(mut self, token: CancellationToken) -> Self {
         self.options.cancel = token;
+        self
+    }
+
+    /// Sets how the model acts in this prompt: by tool calls, or by code (LASH-5).
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.options.protocol = Some(protocol);
         self
     }
 

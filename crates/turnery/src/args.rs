@@ -13,6 +13,7 @@ use std::{
     num::{NonZeroU32, NonZeroU64},
     path::PathBuf,
 };
+use turnery_agent::Protocol;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
@@ -145,6 +146,9 @@ pub(crate) struct SettingsFlags {
     /// How much the model thinks: default, off, low, medium or high.
     #[arg(long, value_name = "LEVEL", value_parser = values::thinking)]
     thinking: Option<Thinking>,
+    /// How the model acts: by tools, or by code, one block of Python a turn that calls the tools.
+    #[arg(long, value_name = "PROTOCOL", value_parser = values::protocol)]
+    protocol: Option<Protocol>,
     /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
     #[arg(long, value_name = "RULE", value_parser = config::rules::parse_rule)]
     allow: Vec<Rule>,
@@ -178,6 +182,7 @@ impl From<SettingsFlags> for Config {
             mode: flags.mode,
             sandbox: flags.sandbox,
             thinking: flags.thinking,
+            protocol: flags.protocol,
             allow: flags.allow,
             deny: flags.deny,
             limits: LimitConfig {

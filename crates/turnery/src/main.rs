@@ -33,8 +33,9 @@ use std::{
 };
 
 fn main() -> ExitCode {
-    // Must come first: in a supervisor process this call never returns.
+    // Must come first: in a supervisor or a worker for code, one of these calls never returns.
     turnery_tools::processes::init();
+    turnery_code::init();
     // The environment and the memory of this process contain API keys.
     turnery_tools::processes::forbid_inspection();
     logs::install_panic_hook();

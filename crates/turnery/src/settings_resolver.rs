@@ -157,6 +157,7 @@ impl SettingsResolver for SettingsSources {
             deny: choice.deny,
             guarded: self.guarded_paths(roots),
             thinking: choice.thinking.unwrap_or_default(),
+            protocol: choice.protocol.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),
             compaction: choice
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

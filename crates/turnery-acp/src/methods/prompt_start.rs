@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnery_agent::{
-    CancellationToken, FinishRule, PromptOptions, Session, StartError, ValueSchema,
+    CancellationToken, FinishRule, PromptOptions, Protocol, Session, StartError, ValueSchema,
 };
 use turnery_engine::Content;
 use turnery_models::{ModelInfo, ModelName, Thinking, UnknownModelError};
@@ -20,6 +20,8 @@ struct PromptMeta {
     /// `provider/model` for this prompt alone (LOOP-44).
     model: Option<String>,
     thinking: Option<Thinking>,
+    /// How the model acts in this prompt (LASH-5).
+    protocol: Option<Protocol>,
     /// Sampling temperature (LOOP-43).
     temperature: Option<f32>,
     /// Data of the client, stored with each loop of the prompt (LOOP-28).
@@ -59,6 +61,7 @@ pub(crate) fn prompt_options(
     Ok(PromptOptions {
         model: model.map_err(|error: UnknownModelError| refused(error.to_string()))?,
         thinking: own.thinking,
+        protocol: own.protocol,
         temperature: own.temperature,
         metadata: own.metadata,
         finish: finish_rule(own.finish, own.output_schema).map_err(refused)?,
@@ -137,6 +140,7 @@ mod tests {
         let meta = json!({"turnery": {
             "model": "offline",
             "thinking": "high",
+            "protocol": "code",
             "temperature": 0.25,
             "metadata": {"ticket": 7},
             "finish": "required",
@@ -145,6 +149,7 @@ mod tests {
         let options = prompt_options(meta.as_object(), CancellationToken::new()).unwrap();
         assert_eq!(options.model, Some("offline".parse().unwrap()));
         assert_eq!(options.thinking, Some(Thinking::High));
+        assert_eq!(options.protocol, Some(Protocol::Code));
         assert_eq!(options.temperature, Some(0.25));
         assert_eq!(options.metadata, Some(json!({"ticket": 7})));
         assert!(matches!(options.finish, FinishRule::Value));

@@ -4,7 +4,9 @@ use crate::{
     v1::{artifacts::encode_artifacts, output_preview::OutputPreview, shared},
     view::{
         code_fence::fence_output,
-        tool_call::{call_end_meta, child_session_meta, display_title, raw_output, raw_value},
+        tool_call::{
+            call_end_meta, call_meta, child_session_meta, display_title, raw_output, raw_value,
+        },
     },
 };
 use agent_client_protocol_schema::v1::{
@@ -136,6 +138,7 @@ fn encode_call(call: &CallView) -> ToolCall {
         .content(encode_artifacts(&call.detail.artifacts))
         .locations(shared::encode_locations(&call.detail.locations))
         .raw_input(raw_value(&call.request.args))
+        .meta(call_meta(call))
 }
 
 /// Returns the content of an ended call: the tool's artifacts, else its result; a terminal stays visible. A

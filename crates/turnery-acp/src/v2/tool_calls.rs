@@ -3,7 +3,9 @@
 use super::{artifacts::encode_artifacts, call_terminal::CallTerminal, shared};
 use crate::{
     transport::update_writer::UpdateWriter,
-    view::tool_call::{call_end_meta, child_session_meta, display_title, raw_output, raw_value},
+    view::tool_call::{
+        call_end_meta, call_meta, child_session_meta, display_title, raw_output, raw_value,
+    },
 };
 use agent_client_protocol_schema::v2::{
     SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate,
@@ -133,8 +135,11 @@ fn encode_call(call: &CallView) -> ToolCallUpdate {
     if !detail.locations.is_empty() {
         update = update.locations(shared::encode_locations(&detail.locations));
     }
-    match raw_value(&call.request.args) {
-        Some(args) => update.raw_input(args),
+    if let Some(args) = raw_value(&call.request.args) {
+        update = update.raw_input(args);
+    }
+    match call_meta(call) {
+        Some(meta) => update.meta(meta),
         None => update,
     }
 }

@@ -7,6 +7,8 @@ use turnery_agent::view::{CallEnd, CallView};
 use turnery_engine::{Disposition, LoopId, SessionId, ToolEnvelope};
 use turnery_tools::escape_invisible_line;
 
+const PARENT_CALL_ID: &str = "parentCallId";
+
 /// Returns the title of a call, or its tool's name if the title is empty. Hidden characters are made visible.
 pub(crate) fn display_title(title: &str, tool: &str) -> String {
     let title = if title.is_empty() { tool } else { title };
@@ -27,9 +29,18 @@ pub(crate) fn raw_output(envelope: &ToolEnvelope) -> Option<Value> {
     }
 }
 
+/// Returns the `_meta` of a call that another one has requested: the id of that call (LASH-71).
+pub(crate) fn call_meta(call: &CallView) -> Option<Meta> {
+    let parent = call.request.parent_call_id.as_ref();
+    parent.map(|parent| turnery_meta(json!({ PARENT_CALL_ID: parent })))
+}
+
 /// Returns facts about the end of a call that the protocol has no field for.
 pub(crate) fn call_end_meta(call: &CallView, end: &CallEnd<'_>) -> Option<Meta> {
     let mut members = Map::new();
+    if let Some(parent) = &call.request.parent_call_id {
+        members.insert(PARENT_CALL_ID.to_owned(), json!(parent));
+    }
     if end.disposition != Disposition::Executed {
         members.insert("disposition".to_owned(), json!(end.disposition));
     }

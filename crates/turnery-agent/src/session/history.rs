@@ -1,5 +1,6 @@
 //! Tracks the messages that the next model call sees, and the call ids already in use.
 
+use crate::code_mode::CodeVariables;
 use std::{collections::HashSet, sync::Arc};
 use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context::ContextView};
 
@@ -9,6 +10,10 @@ pub(crate) struct SessionHistory {
     /// Messages that the model sees, with summaries and frames applied.
     pub(crate) view: ContextView,
     call_ids: HashSet<CallId>,
+    /// Variables of code mode.
+    pub(crate) variables: CodeVariables,
+    /// Variables at the mark.
+    marked_variables: CodeVariables,
 }
 
 impl SessionHistory {
@@ -19,6 +24,8 @@ impl SessionHistory {
         Self {
             view: ContextView::from_chain(chain),
             call_ids: calls.map(|call| call.call_id.clone()).collect(),
+            variables: CodeVariables::from_chain(chain),
+            marked_variables: CodeVariables::default(),
         }
     }
 
@@ -30,11 +37,13 @@ impl SessionHistory {
     /// Marks the start of a loop.
     pub(crate) fn mark(&mut self) {
         self.view.set_rewind_point();
+        self.marked_variables = self.variables.clone();
     }
 
     /// Removes everything since the mark: the loop was rejected or lost.
     pub(crate) fn rewind(&mut self) {
         self.view.rewind();
+        self.variables = self.marked_variables.clone();
     }
 
     /// Appends a message. Copies nothing if the model has dropped its last request.

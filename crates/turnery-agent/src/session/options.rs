@@ -1,6 +1,9 @@
 //! Defines session options and per-prompt overrides.
 
-use crate::{custom_command::CustomCommand, finish::FinishRule, hooks::Hooks, sink::PromptSinks};
+use crate::{
+    code_mode::Protocol, custom_command::CustomCommand, finish::FinishRule, hooks::Hooks,
+    sink::PromptSinks,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +51,8 @@ pub struct PromptOptions {
     pub metadata: Option<Value>,
     /// Model to use instead of the session's.
     pub model: Option<ModelName>,
+    /// How the model acts, instead of the session's way.
+    pub protocol: Option<Protocol>,
     /// Thinking level to use instead of the session's (LOOP-44).
     pub thinking: Option<Thinking>,
     /// Sampling temperature to use instead of the session's (LOOP-43).

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     cancels::Cancels,
+    code_mode::Protocol,
     hooks::{HookCx, HookList},
     sink::SinkDriver,
 };
@@ -100,16 +101,22 @@ impl SessionTask {
         for model in called {
             self.env.price_for_limits(&budget.limits, &**model)?;
         }
+        let protocol = options.protocol.unwrap_or(settings.protocol);
+        let finish = match protocol {
+            Protocol::Tools => options.finish.clone(),
+            Protocol::Code => options.finish.for_code(),
+        };
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = PromptScope {
             prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
             model,
+            protocol,
             thinking: options.thinking,
             temperature: options.temperature,
             budget,
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
-            termination: options.finish.termination(),
-            finish_tools: options.finish.tools(self.env.final_answer_format()),
+            termination: finish.termination(),
+            finish_tools: finish.tools(self.env.final_answer_format()),
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
             hooks: HookList::new(hooks, settings.hook_timeout),

@@ -1,7 +1,7 @@
 //! Defines what all loops of one prompt share.
 
 use super::{budget::Budget, request_prefix::RequestPrefix, task::SessionTask};
-use crate::{finish::FinishTools, hooks::HookList, settings::Settings};
+use crate::{code_mode::Protocol, finish::FinishTools, hooks::HookList, settings::Settings};
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
 use turnery_engine::{LoopId, PromptId, Termination};
@@ -14,6 +14,7 @@ pub(crate) struct PromptScope {
     pub(crate) prompt_id: PromptId,
     /// Model to use instead of the session's.
     pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) protocol: Protocol,
     /// Thinking level to use instead of the session's.
     pub(crate) thinking: Option<Thinking>,
     /// Temperature to use instead of the session's.

@@ -75,6 +75,7 @@ impl SessionParts<'_> {
             options,
             inbox: Inbox::new(mailbox),
             output: SessionOutput::new(outbox, publisher),
+            interpreter: Arc::default(),
             background: BackgroundWork::default(),
             group: None,
         };

@@ -5,12 +5,13 @@ use super::{
     conversation::Conversation, env::SessionEnv, group_commit::GroupCommitSender, inbox::Inbox,
     option_change::PendingOptionChange, output::SessionOutput, result::PromptEnd,
 };
-use crate::client::OutboxItem;
+use crate::{client::OutboxItem, code_mode::SessionInterpreter};
 use std::{
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use turnery_store::Owner;
 
 /// State of one open session.
@@ -23,6 +24,8 @@ pub(crate) struct SessionTask {
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) inbox: Inbox,
     pub(crate) output: SessionOutput,
+    /// Runs the code of code mode.
+    pub(crate) interpreter: Arc<Mutex<SessionInterpreter>>,
     /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
     /// Group that commits the loop of a candidate; `None` for a session, which retries failed commits itself.

@@ -4,7 +4,7 @@ use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_agent::{
-    FinalAnswerFormat, FinishRule, PromptOptions, PromptResult, Session, ValueSchema,
+    FinalAnswerFormat, FinishRule, PromptOptions, PromptResult, Protocol, Session, ValueSchema,
 };
 use turnery_engine::{Content, LimitKind, Limits, Outcome, TurnFinish, TurnStop};
 
@@ -211,4 +211,35 @@ async fn sub_agents_have_no_finish() {
     assert!(finish_description(&world, 0).is_some());
     assert_eq!(finish_description(&world, 1), None);
     assert!(finish_description(&world, 2).is_some());
+}
+
+/// In code mode `finish` is always there. It asks a session of the user for Markdown, and a sub-agent for plain data.
+// proves: LASH-122, LASH-123
+#[tokio::test(start_paused = true)]
+async fn form_of_final_values_depends_on_who_reads_them() {
+    let script: [&[ModelAct]; 3] = [
+        &[ModelAct::Delegate("d", true)],
+        &[ModelAct::Say("dug")],
+        &[ModelAct::Say("done")],
+    ];
+    let world = EmbeddingFixture::with_sub_agents(&script, |settings| {
+        settings.protocol = Protocol::Code;
+    });
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    run(&session, FinishRule::Prose).await;
+    let requests = world.model.requests.lock().unwrap();
+    let finish = |n: usize| {
+        let system = &requests[n].system;
+        let start = system.find("def finish(value").expect("the function");
+        system[start..].split("def ").nth(1).unwrap().to_owned()
+    };
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|request| request.tools.is_empty()));
+    assert!(finish(0).contains("Markdown"), "{}", finish(0));
+    assert!(
+        !finish(1).contains("Markdown") && finish(1).contains("data"),
+        "{}",
+        finish(1)
+    );
+    assert!(finish(2).contains("Markdown"));
 }

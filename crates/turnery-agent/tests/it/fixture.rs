@@ -1,5 +1,6 @@
 //! Test fixture: scripted model and tools, and a recording client.
 
+use crate::nested_calls;
 use futures_util::future::BoxFuture;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -220,10 +221,11 @@ impl Tool for FakeTool {
         self.spec.name == "meet"
     }
 
-    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         self.ran.lock().unwrap().push(self.spec.name.clone());
         Box::pin(async move {
             match &*self.spec.name {
+                "group" => nested_calls::call_group(args, cx).await,
                 "hang" => {
                     cx.cancel.cancelled().await;
                     ToolEnvelope::text("stopped when asked to")
@@ -388,11 +390,15 @@ impl EmbeddingFixture {
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let barrier = Arc::new(Barrier::new(2));
         let tools = [
-            "look", "ring", "hang", "stubborn", "panic", "meet", "switch", "spend",
+            "look", "ring", "hang", "stubborn", "panic", "meet", "switch", "spend", "group",
         ];
         let tools = tools.map(|name| {
             Arc::new(FakeTool {
-                spec: ToolSpec::new(name, "", json!({"type": "object", "properties": {}})),
+                spec: ToolSpec::new(
+                    name,
+                    "",
+                    json!({"type": "object", "properties": {"calls": {}}}),
+                ),
                 ran: Arc::clone(&ran),
                 barrier: Arc::clone(&barrier),
             }) as Arc<dyn Tool>

@@ -18,6 +18,7 @@ mod hanging_store;
 mod hooks;
 mod journal;
 mod limits;
+mod nested_calls;
 mod open;
 mod oracle_checks;
 mod permissions;

@@ -149,11 +149,15 @@ fn optional_fields_are_serialised_when_present() {
         call_id: None,
         name: "look".into(),
         args: Arc::new(json!({})),
+        graph_key: Some("block".into()),
         parent_call_id: Some("batch".into()),
     };
     assert_eq!(
         json!(event),
-        json!({"type": "tool_call_started", "name": "look", "args": {}, "parent_call_id": "batch"})
+        json!({
+            "type": "tool_call_started", "name": "look", "args": {},
+            "graph_key": "block", "parent_call_id": "batch",
+        })
     );
 }
 
@@ -410,4 +414,78 @@ fn parallel_calls_have_distinct_rows() {
     assert_eq!(rows, ["a", "b", "b", "a"]);
     let args = |n: usize| json!(shown[n])["event"]["args"].clone();
     assert_eq!([args(0), args(1)], [json!({"at": "x"}), json!({"at": "x"})]);
+}
+
+fn code_call(call: &str, name: &str, args: Value, parent: Option<&str>) -> EventKind {
+    EventKind::ToolCallRequested {
+        call: ToolCall {
+            parent_call_id: parent.map(Into::into),
+            ..ToolCall::new(call, name, args)
+        },
+        detail: CallDetail::default(),
+    }
+}
+
+/// A block of code is one row; rows of its calls name it.
+// proves: LASH-60, LASH-61, LASH-69, LASH-70, LASH-72, LASH-74
+#[test]
+fn code_block_has_one_row_and_its_calls_name_it() {
+    let started = |call: &str, name: &str| EventKind::ToolExecutionStart {
+        call_id: call.into(),
+        tool_name: name.to_owned(),
+        runs: true,
+    };
+    let ended = |call: &str, name: &str, envelope| EventKind::ToolExecutionEnd {
+        call_id: call.into(),
+        tool_name: name.to_owned(),
+        envelope,
+        disposition: Disposition::Executed,
+        child_loop_id: None,
+    };
+    let failed = ToolEnvelope::failed(ToolErrorKind::ExecutionError, "NameError: name 'x'");
+    let shown = activities(vec![
+        code_call("b", "run_code", json!({"code": "look()"}), None),
+        started("b", "run_code"),
+        code_call("b.0", "look", json!({}), Some("b")),
+        started("b.0", "look"),
+        ended("b.0", "look", ToolEnvelope::text("found")),
+        ended("b", "run_code", ToolEnvelope::text("found it")),
+        code_call("c", "run_code", json!({"code": "x"}), None),
+        started("c", "run_code"),
+        ended("c", "run_code", failed),
+    ]);
+    let events: Vec<Value> = shown.iter().map(|activity| json!(activity.event)).collect();
+    assert_eq!(
+        events,
+        [
+            json!({"type": "code_block_started", "language": "python", "code": "look()", "graph_key": "b"}),
+            json!({
+                "type": "tool_call_started", "call_id": "b.0", "name": "look", "args": {},
+                "graph_key": "b", "parent_call_id": "b",
+            }),
+            json!({
+                "type": "tool_call_completed", "call_id": "b.0", "name": "look",
+                "output": {
+                    "disposition": "executed",
+                    "content": [{"type": "text", "text": "found"}],
+                    "is_error": false,
+                },
+                "graph_key": "b", "parent_call_id": "b",
+            }),
+            json!({
+                "type": "code_block_completed", "language": "python", "output": "found it",
+                "success": true, "graph_key": "b",
+            }),
+            json!({"type": "code_block_started", "language": "python", "code": "x", "graph_key": "c"}),
+            json!({
+                "type": "code_block_completed", "language": "python", "output": "",
+                "error": "NameError: name 'x'", "success": false, "graph_key": "c",
+            }),
+        ]
+    );
+    let rows: Vec<&str> = shown
+        .iter()
+        .map(|activity| &*activity.correlation_id.0)
+        .collect();
+    assert_eq!(rows, ["b", "b.0", "b.0", "b", "c", "c"]);
 }

@@ -101,6 +101,7 @@ pub(crate) fn narrow(
         model,
         mode: Some(policy.mode),
         thinking: asked.thinking.or(user.thinking),
+        protocol: asked.protocol.or(user.protocol),
         sandbox,
         allow: policy.allow_rules().to_vec(),
         deny: policy.deny_rules().to_vec(),

@@ -8,7 +8,8 @@ use super::{
     environment::EnvLookup,
     models::ModelEntry,
     values::{
-        Money, deserialize_text, deserialize_texts, mode, model, parse_positive, percent, thinking,
+        Money, deserialize_text, deserialize_texts, mode, model, parse_positive, percent, protocol,
+        thinking,
     },
 };
 use schemars::JsonSchema;
@@ -18,6 +19,7 @@ use std::{
     num::{NonZeroU32, NonZeroU64, NonZeroUsize},
     time::Duration,
 };
+use turnery_agent::Protocol;
 use turnery_engine::{CompactionSettings, Limits, ResponseLimits};
 use turnery_models::{CallLimits, ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
@@ -39,6 +41,9 @@ pub(crate) struct Config {
     /// How much the model thinks before it responds.
     #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) thinking: Option<Thinking>,
+    /// How the model acts: by `tools`, or by `code`, one block of Python a turn; default: `tools`.
+    #[serde(default, deserialize_with = "deserialize_text")]
+    pub(crate) protocol: Option<Protocol>,
     /// How far the operating system confines commands; default: `workspace`, where that is possible. If set, it also
     /// applies where an editor lends terminals. A project may only narrow it.
     #[serde(default, deserialize_with = "deserialize_text")]
@@ -207,6 +212,7 @@ impl Config {
             model: read(lookup, "TURNERY_MODEL", model)?,
             mode: read(lookup, "TURNERY_MODE", mode)?,
             thinking: read(lookup, "TURNERY_THINKING", thinking)?,
+            protocol: read(lookup, "TURNERY_PROTOCOL", protocol)?,
             limits: LimitConfig {
                 turns: read(lookup, "TURNERY_MAX_TURNS", parse_positive)?,
                 ..LimitConfig::default()
@@ -229,6 +235,7 @@ impl Config {
             model: self.model.or_else(|| below.model.clone()),
             mode: self.mode.or(below.mode),
             thinking: self.thinking.or(below.thinking),
+            protocol: self.protocol.or(below.protocol),
             sandbox: self.sandbox.or(below.sandbox),
             sandbox_network: self.sandbox_network.or(below.sandbox_network),
             pass_env: join_unique(below.pass_env.clone(), self.pass_env),

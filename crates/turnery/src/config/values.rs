@@ -4,6 +4,7 @@ use super::{rules::parse_rule, suggestion::alternatives};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::str::FromStr;
+use turnery_agent::Protocol;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
@@ -32,6 +33,7 @@ macro_rules! impl_from_text {
 impl_from_text! {
     Mode: mode,
     ModelName: model,
+    Protocol: protocol,
     Rule: parse_rule,
     SandboxMode: sandbox,
     Thinking: thinking,
@@ -130,6 +132,12 @@ pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
         Thinking::High,
     ];
     parse_named(text, "thinking level", all, Thinking::as_str)
+}
+
+/// Parses how the model acts; the error lists the valid names.
+pub(crate) fn protocol(text: &str) -> Result<Protocol, String> {
+    let all = [Protocol::Tools, Protocol::Code];
+    parse_named(text, "protocol", all, Protocol::as_str)
 }
 
 /// Returns the value with the name `text`. `what` says for the error what kind of value it is.

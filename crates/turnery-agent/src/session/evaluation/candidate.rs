@@ -55,6 +55,7 @@ impl SessionTask {
             options: channel(options).0,
             inbox: Inbox::new(mailbox),
             output: SessionOutput::new(Box::new(SilentClient), observer_channel().0),
+            interpreter: Arc::default(),
             background: BackgroundWork::default(),
             group: Some(group),
         }

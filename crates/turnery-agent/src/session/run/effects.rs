@@ -2,6 +2,7 @@
 
 use super::{LoopRun, work::KeyWait};
 use crate::{
+    code_mode::{CodeModel, Protocol, RunCodeTool},
     compactor::Compaction,
     hooks::HookCx,
     session::{
@@ -285,12 +286,28 @@ impl LoopRun<'_> {
             temperature: self.scope.temperature_or(&task.env.settings),
             answer_limits: self.machine.spec().limits.response,
         };
-        RunningModel::start(Arc::clone(model), request, trace)
+        let model = match self.scope.protocol {
+            Protocol::Tools => Arc::clone(model),
+            Protocol::Code => Arc::new(CodeModel::new(Arc::clone(model))),
+        };
+        RunningModel::start(model, request, trace)
     }
 
-    /// Returns the tools of the loop: the session's, and those with which the prompt can finish.
+    /// Returns the tools of the loop: the session's, those with which the prompt can finish, and in code mode
+    /// the one that runs code.
     pub(super) fn toolbox(&self) -> Toolbox {
-        self.scope.finish_tools.add_to(&self.task.env.toolbox)
+        let toolbox = self.scope.finish_tools.add_to(&self.task.env.toolbox);
+        match self.scope.protocol {
+            Protocol::Tools => toolbox,
+            Protocol::Code => {
+                let functions = toolbox.specs();
+                toolbox.with_tool(RunCodeTool {
+                    functions,
+                    variables: self.task.conversation.history.variables.clone(),
+                    interpreter: Arc::clone(&self.task.interpreter),
+                })
+            }
+        }
     }
 
     /// Returns a function that starts to trace a call.
@@ -360,6 +377,7 @@ impl LoopRun<'_> {
         let mut env = self.task.env.clone();
         env.settings.hooks = self.scope.hooks.to_vec();
         env.settings.forced_reply = self.scope.forced_reply;
+        env.settings.protocol = self.scope.protocol;
         env.settings.thinking = self.scope.thinking_or(&env.settings);
         env.settings.temperature = self.scope.temperature_or(&env.settings);
         env.model = Arc::clone(self.loop_model());

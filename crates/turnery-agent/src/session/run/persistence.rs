@@ -18,6 +18,11 @@ impl LoopRun<'_> {
     /// history.
     pub(super) fn record_event(&mut self, event: &Event) {
         self.recorder.fold(event);
+        self.task
+            .conversation
+            .history
+            .variables
+            .observe(&event.kind);
         if let EventKind::MessageEnd { message } = &event.kind {
             if matches!(message.message, Message::User { .. })
                 && let Some(inserted) = self.task.output.inserted.take()

@@ -94,6 +94,7 @@ fn envelope() -> impl Strategy<Value = ToolEnvelope> {
                 effects,
                 control: control.map(Box::new),
                 child_loop_id: child.map(Into::into),
+                state: None,
             },
         )
 }

@@ -1,0 +1,42 @@
+//! Code mode: the model acts by one block of code a turn instead of tool calls (LASH-5, UP-33).
+//!
+//! [`CodeModel`] turns a block into a call of the tool [`CODE_TOOL`], so that the engine, its records and all clients
+//! treat it like any call; the calls of the code are nested calls. The variables are part of the session's history.
+
+mod code_block;
+mod code_model;
+mod instructions;
+mod run_code;
+mod variables;
+
+pub use code_block::CODE_TOOL;
+pub(crate) use code_block::LANGUAGE;
+pub(crate) use code_model::CodeModel;
+pub(crate) use run_code::RunCodeTool;
+pub(crate) use variables::{CodeVariables, SessionInterpreter};
+
+use serde::{Deserialize, Serialize};
+
+/// How the model acts (LASH-5).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// By tool calls.
+    #[default]
+    Tools,
+    /// By one block of code a turn.
+    Code,
+}
+
+impl Protocol {
+    /// Returns the name used in configuration and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Code => "code",
+        }
+    }
+}

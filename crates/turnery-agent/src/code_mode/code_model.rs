@@ -1,0 +1,257 @@
+//! Adapts a model to code mode: it sees tools as functions and calls as code, whatever its provider supports.
+
+use super::{
+    code_block::{CODE_TOOL, CodeBlock, CodeBlockStream, Fragment, LANGUAGE, find_code_block},
+    instructions::code_instructions,
+};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::{mem, sync::Arc};
+use turnery_engine::{
+    Content, LlmMessage, Message, MessageStop, ModelDelta, ModelError, ModelStop, Response,
+    ToolCall,
+};
+use turnery_models::{Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest};
+
+/// Events buffered between the adapted model and its adapter.
+const EVENT_QUEUE_CAPACITY: usize = 16;
+
+/// Model that acts by code (LASH-5, UP-33).
+pub(crate) struct CodeModel(Arc<dyn Model>);
+
+impl CodeModel {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
+        Self(model)
+    }
+}
+
+impl Model for CodeModel {
+    fn info(&self) -> &ModelInfo {
+        self.0.info()
+    }
+
+    fn call(
+        &self,
+        mut request: ModelRequest,
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
+        Box::pin(async move {
+            adapt_request(&mut request);
+            let (sender, mut events) = ModelEventSender::new(EVENT_QUEUE_CAPACITY);
+            let call = self.0.call(request, sender);
+            let pass_on = async {
+                let mut stream = DeltaStream::default();
+                while let Some(event) = events.recv().await {
+                    match event {
+                        ModelEvent::Delta(delta) => {
+                            for delta in stream.push(delta) {
+                                out.send_delta(delta).await;
+                            }
+                        }
+                        ModelEvent::Retry(retry) => out.send_retry(retry).await,
+                        ModelEvent::Silence(silent) => out.send_silence(silent),
+                    }
+                }
+                for delta in stream.finish() {
+                    out.send_delta(delta).await;
+                }
+            };
+            let (response, ()) = futures_util::future::join(call, pass_on).await;
+            response.map(adapt_response)
+        })
+    }
+}
+
+/// Replaces the tools of a request by functions, and its calls by text. Without tools the reply must be prose,
+/// which needs no explanation.
+fn adapt_request(request: &mut ModelRequest) {
+    let tools = mem::take(&mut request.tools);
+    let functions: Vec<_> = tools
+        .iter()
+        .filter(|it| it.name != CODE_TOOL)
+        .cloned()
+        .collect();
+    if !functions.is_empty() {
+        request.system = format!("{}{}", request.system, code_instructions(&functions)).into();
+    }
+    let has_calls = |message: &Arc<LlmMessage>| {
+        matches!(message.message, Message::ToolResult { .. })
+            || message.message.calls().next().is_some()
+    };
+    if !request.messages.iter().any(has_calls) {
+        return;
+    }
+    let adapt = |message: &Arc<LlmMessage>| match has_calls(message) {
+        true => Arc::new(LlmMessage {
+            message: without_calls(&message.message),
+            ..LlmMessage::clone(message)
+        }),
+        false => Arc::clone(message),
+    };
+    request.messages = Arc::new(request.messages.iter().map(adapt).collect());
+}
+
+/// Returns the message with its calls and results as text.
+fn without_calls(message: &Message) -> Message {
+    match message {
+        Message::System { .. } | Message::User { .. } => message.clone(),
+        Message::Assistant {
+            content,
+            stop,
+            model,
+            provider,
+            usage,
+            error,
+        } => {
+            let as_text = |item: &Content| match item {
+                Content::ToolCall(call) => Content::text(call_text(call)),
+                other => other.clone(),
+            };
+            Message::Assistant {
+                content: content.iter().map(as_text).collect(),
+                stop: match stop {
+                    MessageStop::ToolUse => MessageStop::Stop,
+                    other => *other,
+                },
+                model: model.clone(),
+                provider: provider.clone(),
+                usage: *usage,
+                error: error.clone(),
+            }
+        }
+        Message::ToolResult {
+            tool_name,
+            content,
+            is_error,
+            ..
+        } => {
+            let heading = match (tool_name.as_str(), is_error) {
+                (CODE_TOOL, false) => "Output of the block:".to_owned(),
+                (CODE_TOOL, true) => "The block failed:".to_owned(),
+                (name, false) => format!("Result of {name}:"),
+                (name, true) => format!("{name} failed:"),
+            };
+            let heading = std::iter::once(Content::text(heading));
+            Message::User {
+                content: heading.chain(content.iter().cloned()).collect(),
+            }
+        }
+    }
+}
+
+/// Returns the text by which the model made a call.
+fn call_text(call: &ToolCall) -> String {
+    let code = call.args["code"]
+        .as_str()
+        .filter(|_| call.name == CODE_TOOL);
+    match code {
+        Some(code) => fenced_code(code),
+        None => format!("Called {} with {}.", call.name, call.args),
+    }
+}
+
+/// Returns the code as a block of Markdown.
+pub(super) fn fenced_code(code: &str) -> String {
+    let fence = "`".repeat(fence_length(code));
+    let end = match code.is_empty() || code.ends_with('\n') {
+        true => "",
+        false => "\n",
+    };
+    format!("{fence}{LANGUAGE}\n{code}{end}{fence}")
+}
+
+/// Returns the length of a fence that no line of the code closes.
+fn fence_length(code: &str) -> usize {
+    let fences = code
+        .lines()
+        .map(|line| line.len() - line.trim_start_matches('`').len());
+    fences.max().unwrap_or(0).max(2) + 1
+}
+
+/// Makes the first block of code the response's call, and drops the text after it.
+fn adapt_response(mut response: Response) -> Response {
+    let mut content = Vec::with_capacity(response.content.len());
+    for item in mem::take(&mut response.content) {
+        let Content::Text { text } = &item else {
+            content.push(item);
+            continue;
+        };
+        let (start, args) = match find_code_block(text) {
+            CodeBlock::None => {
+                content.push(item);
+                continue;
+            }
+            CodeBlock::Closed { block, code } => {
+                let code = text.get(code).unwrap_or_default();
+                (block.start, json!({ "code": code }))
+            }
+            CodeBlock::Unclosed { start } => (start, json!({ "unclosed": true })),
+        };
+        let before = text.get(..start).unwrap_or_default().trim_end();
+        if !before.is_empty() {
+            content.push(Content::text(before));
+        }
+        content.push(Content::ToolCall(ToolCall::new(CODE_TOOL, CODE_TOOL, args)));
+        if response.stop == ModelStop::EndTurn {
+            response.stop = ModelStop::ToolUse;
+        }
+        break;
+    }
+    response.content = content;
+    response
+}
+
+/// Turns text deltas with code into deltas of a call.
+#[derive(Default)]
+struct DeltaStream {
+    /// Text block that is being streamed.
+    block: Option<u32>,
+    text: CodeBlockStream,
+    has_code: bool,
+}
+
+impl DeltaStream {
+    fn push(&mut self, delta: ModelDelta) -> Vec<ModelDelta> {
+        match delta {
+            ModelDelta::Text { block, text } => {
+                let mut deltas = Vec::new();
+                if self
+                    .block
+                    .replace(block)
+                    .is_some_and(|before| before != block)
+                {
+                    let before = mem::take(&mut self.text).finish();
+                    deltas.extend(self.adapt(before, block.saturating_sub(1)));
+                }
+                let fragments = self.text.push(&text);
+                deltas.extend(self.adapt(fragments, block));
+                deltas
+            }
+            // What follows the code is ignored.
+            _ if self.has_code => Vec::new(),
+            other => vec![other],
+        }
+    }
+
+    fn finish(&mut self) -> Vec<ModelDelta> {
+        let fragments = self.text.finish();
+        let block = self.block.unwrap_or_default();
+        self.adapt(fragments, block)
+    }
+
+    /// The code is the block after the text before it.
+    fn adapt(&mut self, fragments: Vec<Fragment>, block: u32) -> Vec<ModelDelta> {
+        let adapt = |fragment| match fragment {
+            Fragment::Prose(text) => ModelDelta::Text { block, text },
+            Fragment::Code(fragment) => {
+                self.has_code = true;
+                ModelDelta::ToolCallArgs {
+                    block: block.saturating_add(1),
+                    name: CODE_TOOL.to_owned(),
+                    fragment,
+                }
+            }
+        };
+        fragments.into_iter().map(adapt).collect()
+    }
+}

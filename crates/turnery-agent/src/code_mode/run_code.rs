@@ -1,0 +1,237 @@
+//! `run_code`: runs the block of code of a response.
+
+use super::{
+    code_block::CODE_TOOL,
+    code_model::fenced_code,
+    instructions::bind_arguments,
+    variables::{CodeVariables, SessionInterpreter, encode_snapshot},
+};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{borrow::Cow, sync::Arc, time::Duration};
+use tokio::sync::Mutex;
+use turnery_code::{CallReply, CodeCall, CodeEnd, CodeHost, CodeOutput};
+use turnery_engine::{
+    Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
+};
+use turnery_tools::{Progress, ToolCx, TypedTool, Workspace};
+
+const UNCLOSED: &str =
+    "the block of code has no closing line ```, so nothing was run: write it again, whole";
+
+const VARIABLES_LOST: &str =
+    "(The variables of earlier blocks are gone: they were too large to be kept.)\n";
+
+/// Maximum number of characters of a title.
+const MAX_TITLE: usize = 80;
+
+/// Time limit of a block, most of which its calls may take. The interpreter limits its own time.
+const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Arguments of `run_code`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct RunCodeArgs {
+    /// The code.
+    #[serde(default)]
+    code: String,
+    /// True if the block has no end, so that the code may be cut off.
+    #[serde(default)]
+    unclosed: bool,
+}
+
+/// Runs code with the session's other tools as its functions (UP-33).
+pub(crate) struct RunCodeTool {
+    pub(crate) functions: Arc<[ToolSpec]>,
+    pub(crate) variables: CodeVariables,
+    pub(crate) interpreter: Arc<Mutex<SessionInterpreter>>,
+}
+
+impl TypedTool for RunCodeTool {
+    type Args = RunCodeArgs;
+    const NAME: &'static str = CODE_TOOL;
+    const KIND: CallKind = CallKind::Execute;
+
+    fn description(&self) -> Cow<'static, str> {
+        "Runs Python.".into()
+    }
+
+    fn describe(&self, args: &RunCodeArgs, _workspace: &Workspace) -> CallDetail {
+        let mut lines = args.code.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next().unwrap_or("Python").trim();
+        let mut title: String = first.chars().take(MAX_TITLE).collect();
+        if lines.next().is_some() || title.len() < first.len() {
+            title.push_str(" …");
+        }
+        CallDetail {
+            title,
+            kind: Self::KIND,
+            artifacts: vec![code_artifact(&args.code)],
+            ..CallDetail::default()
+        }
+    }
+
+    async fn run(&self, args: RunCodeArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        if args.unclosed {
+            return Err(ToolError::new(ToolErrorKind::Validation, UNCLOSED));
+        }
+        let mut interpreter = self.interpreter.lock().await;
+        let (session, is_lost) = interpreter.with_variables(&self.variables);
+        let names: Vec<String> = self.functions.iter().map(|it| it.name.clone()).collect();
+        let mut host = NestedCallHost {
+            functions: &self.functions,
+            cx,
+            images: Vec::new(),
+        };
+        let output = tokio::select! {
+            output = session.run(&args.code, &names, &mut host) => output,
+            () = cx.cancel.cancelled() => {
+                let cancelled = "cancelled: variables are as before this block";
+                return Err(ToolError::new(ToolErrorKind::Cancelled, cancelled));
+            }
+        };
+        let images = host.images;
+        let state = encode_snapshot(session.snapshot().unwrap_or_default());
+        interpreter.end_block(&cx.call_id);
+        let mut envelope = render_output(output, is_lost, images);
+        envelope.state = Some(state);
+        // The code stays visible beside its output.
+        let shown = match &envelope.result {
+            Ok(content) => content.clone(),
+            Err(_) => Vec::new(),
+        };
+        let shown = shown.into_iter().map(Artifact::Content);
+        envelope.artifacts = std::iter::once(code_artifact(&args.code))
+            .chain(shown)
+            .collect();
+        Ok(envelope)
+    }
+
+    fn timeout(&self, _args: &RunCodeArgs) -> Duration {
+        TIMEOUT
+    }
+}
+
+fn code_artifact(code: &str) -> Artifact {
+    Artifact::Content(Content::text(fenced_code(code)))
+}
+
+/// Returns the result of a block for the model.
+fn render_output(output: CodeOutput, is_lost: bool, images: Vec<Content>) -> ToolEnvelope {
+    let CodeOutput {
+        text,
+        value,
+        end,
+        has_lost_variables,
+    } = output;
+    let mut said = String::new();
+    if is_lost || has_lost_variables {
+        said.push_str(VARIABLES_LOST);
+    }
+    said.push_str(&text);
+    if let Some(value) = &value {
+        push_line(&mut said, &render_value(value));
+    }
+    let failure = match end {
+        CodeEnd::Completed | CodeEnd::Ended => None,
+        CodeEnd::Failed(traceback) => Some(traceback),
+        CodeEnd::Stopped(limit) => Some(limit.to_string()),
+        CodeEnd::WorkerFailed(reason) => Some(reason),
+    };
+    match failure {
+        None => {
+            if said.is_empty() && images.is_empty() {
+                said.push_str("(no output)");
+            }
+            let texts = (!said.is_empty()).then(|| Content::text(said));
+            ToolEnvelope {
+                value,
+                ..ToolEnvelope::ok(texts.into_iter().chain(images).collect())
+            }
+        }
+        Some(failure) => {
+            push_line(&mut said, &failure);
+            ToolEnvelope::failed(ToolErrorKind::ExecutionError, said)
+        }
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+fn render_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Calls the session's tools for the code.
+struct NestedCallHost<'a> {
+    functions: &'a [ToolSpec],
+    cx: &'a ToolCx,
+    /// Images that tools returned, for the model.
+    images: Vec<Content>,
+}
+
+impl CodeHost for NestedCallHost<'_> {
+    fn call<'a>(&'a mut self, calls: Vec<CodeCall>) -> BoxFuture<'a, CallReply> {
+        Box::pin(async move {
+            let bound: Vec<Result<(String, Value), String>> =
+                calls.into_iter().map(|call| self.bind(call)).collect();
+            let requested = bound.iter().filter_map(|call| call.as_ref().ok().cloned());
+            let Some(caller) = &self.cx.caller else {
+                return CallReply::End;
+            };
+            let Ok(results) = caller.call(requested.collect()).await else {
+                return CallReply::End;
+            };
+            if results.iter().any(|result| result.control.is_some()) {
+                return CallReply::End;
+            }
+            let mut results = results.into_iter();
+            let replies = bound.into_iter().map(|call| match call {
+                Ok(_) => match results.next() {
+                    Some(result) => self.value_of(result),
+                    None => Err("the call was not answered".to_owned()),
+                },
+                Err(error) => Err(error),
+            });
+            CallReply::Results(replies.collect())
+        })
+    }
+
+    fn print(&mut self, text: &str) {
+        // The whole output follows with the result.
+        let _ = self.cx.progress.try_send(Progress::Output(text.to_owned()));
+    }
+}
+
+impl NestedCallHost<'_> {
+    fn bind(&self, call: CodeCall) -> Result<(String, Value), String> {
+        let mut functions = self.functions.iter();
+        let Some(function) = functions.find(|function| function.name == call.function) else {
+            return Err(format!("there is no function {}", call.function));
+        };
+        let args = bind_arguments(function, call.args, call.kwargs)?;
+        Ok((call.function, args))
+    }
+
+    /// Returns the result of a call as a value of the code; its images go to the model with the block's output.
+    fn value_of(&mut self, result: ToolEnvelope) -> Result<Value, String> {
+        let content = result.result.map_err(|error| error.message)?;
+        let mut texts = Vec::new();
+        for item in content {
+            match item {
+                Content::Text { text } => texts.push(text),
+                other => self.images.push(other),
+            }
+        }
+        Ok(Value::String(texts.join("\n")))
+    }
+}
