@@ -7,9 +7,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
-use turnery_engine::{
-    CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError,
-};
+use turnery_engine::{CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
