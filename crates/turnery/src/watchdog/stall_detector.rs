@@ -23,7 +23,7 @@ pub(super) struct HeartbeatReading {
 ///
 /// Time is counted in steps of the watchdog thread, so time during which the machine is suspended does not
 /// count. Time in which the agent's threads only waited for a processor does not count either, up to
-/// [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine they are slow, not stuck.
+/// [`HARD_LIMIT`]: on a busy machine they are slow, not stuck.
 #[derive(Debug)]
 pub(super) struct StallDetector {
     last: HeartbeatReading,
