@@ -296,7 +296,9 @@ impl Projection {
     /// Records the state that later events need, without producing an activity.
     pub(crate) fn project_unobserved(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::ToolCallRequested { .. } | EventKind::ToolExecutionStart { .. } => {
+            EventKind::ToolCallRequested { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionEnd { .. } => {
                 self.project_kind(&event.kind);
             }
             _ => {}

@@ -52,7 +52,7 @@ pub(super) fn find_code_block(text: &str) -> CodeBlock {
                 }
             }
             (None, None) => match opening_fence(line) {
-                Some((fence, LANGUAGE)) => opened = Some((at, end, fence)),
+                Some((fence, language)) if is_run(language) => opened = Some((at, end, fence)),
                 Some((fence, _)) => other = Some(fence),
                 None => {}
             },
@@ -63,6 +63,13 @@ pub(super) fn find_code_block(text: &str) -> CodeBlock {
         Some((start, ..)) => CodeBlock::Unclosed { start },
         None => CodeBlock::None,
     }
+}
+
+/// Returns true for the names by which models mark a block that is run.
+fn is_run(language: &str) -> bool {
+    [LANGUAGE, "py", "python3"]
+        .iter()
+        .any(|it| language.eq_ignore_ascii_case(it))
 }
 
 /// Returns the length of an opening fence, and its language.
@@ -140,7 +147,9 @@ impl CodeBlockStream {
         let is_whole = !std::mem::take(&mut self.is_line_decided);
         let fence = opening_fence(&line).filter(|_| is_whole);
         match (self.state, fence) {
-            (StreamState::Prose, Some((fence, LANGUAGE))) => self.state = StreamState::Code(fence),
+            (StreamState::Prose, Some((fence, language))) if is_run(language) => {
+                self.state = StreamState::Code(fence);
+            }
             (StreamState::Code(fence), _) if is_whole && is_closing_fence(&line, fence) => {
                 self.state = StreamState::Done;
             }
@@ -198,6 +207,7 @@ mod tests {
             ("````python\n```\n````\n", Some("```\n")),
             ("``` python \na\n``` \nmore", Some("a\n")),
             ("```python\n```\n", Some("")),
+            ("```Py\na\n```\n", Some("a\n")),
             ("```python\na\n```\n```python\nb\n```\n", Some("a\n")),
             ("```rust\n```python\n```\n", None),
             ("```rust\nx\n```\n```python\ny\n```\n", Some("y\n")),

@@ -152,12 +152,17 @@ fn call_text(call: &ToolCall) -> String {
 
 /// Returns the code as a block of Markdown.
 pub(super) fn fenced_code(code: &str) -> String {
+    fenced_text(LANGUAGE, code)
+}
+
+/// Returns the text as a block of Markdown, which shows it as it is.
+pub(super) fn fenced_text(language: &str, code: &str) -> String {
     let fence = "`".repeat(fence_length(code));
     let end = match code.is_empty() || code.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    format!("{fence}{LANGUAGE}\n{code}{end}{fence}")
+    format!("{fence}{language}\n{code}{end}{fence}")
 }
 
 /// Returns the length of a fence that no line of the code closes.
@@ -185,7 +190,11 @@ fn adapt_response(mut response: Response) -> Response {
                 let code = text.get(code).unwrap_or_default();
                 (block.start, json!({ "code": code }))
             }
-            CodeBlock::Unclosed { start } => (start, json!({ "unclosed": true })),
+            CodeBlock::Unclosed { start } => {
+                let block = text.get(start..).unwrap_or_default();
+                let code = block.split_once('\n').map_or("", |(_, code)| code);
+                (start, json!({ "code": code, "unclosed": true }))
+            }
         };
         let before = text.get(..start).unwrap_or_default().trim_end();
         if !before.is_empty() {
@@ -213,21 +222,20 @@ struct DeltaStream {
 impl DeltaStream {
     fn push(&mut self, delta: ModelDelta) -> Vec<ModelDelta> {
         match delta {
+            // What follows the code is ignored.
+            ModelDelta::Text { block, .. } if self.has_code && self.block != Some(block) => {
+                Vec::new()
+            }
             ModelDelta::Text { block, text } => {
                 let mut deltas = Vec::new();
-                if self
-                    .block
-                    .replace(block)
-                    .is_some_and(|before| before != block)
-                {
-                    let before = mem::take(&mut self.text).finish();
-                    deltas.extend(self.adapt(before, block.saturating_sub(1)));
+                if let Some(before) = self.block.replace(block).filter(|it| *it != block) {
+                    let held = mem::take(&mut self.text).finish();
+                    deltas.extend(self.adapt(held, before));
                 }
                 let fragments = self.text.push(&text);
                 deltas.extend(self.adapt(fragments, block));
                 deltas
             }
-            // What follows the code is ignored.
             _ if self.has_code => Vec::new(),
             other => vec![other],
         }

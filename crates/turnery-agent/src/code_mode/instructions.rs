@@ -18,10 +18,12 @@ pub(super) fn code_instructions(functions: &[ToolSpec]) -> String {
          You act by writing Python. To act, end your reply with one block that begins with the line \
          ```{LANGUAGE} and ends with the line ```. It is run, and you get what it prints, the value of its last \
          expression, and its errors. Write one block a reply and nothing after it; the block ends your turn. A reply \
-         without such a block is your final answer to the user.\n\
+         without such a block is your final answer to the user, unless you have to finish with a value.\n\
          - Variables, functions and imports stay for your next blocks.\n\
          - The code has no access to files, processes, the network or the clock. It acts through the functions below, \
          which are always defined. They return text; a failed call raises RuntimeError.\n\
+         - The interpreter knows the core of Python: no inheritance, `del`, `yield` or `%` formatting, and of the standard \
+         library little more than asyncio, json, math and re.\n\
          - Do much in one block: loop, filter and combine results, and print only what you need to see.\n\
          - `await asyncio.gather(f(...), g(...))` runs calls side by side where that is safe.\n\n\
          ```\n"

@@ -2,7 +2,7 @@
 
 use super::{
     code_block::CODE_TOOL,
-    code_model::fenced_code,
+    code_model::{fenced_code, fenced_text},
     instructions::bind_arguments,
     variables::{CodeVariables, SessionInterpreter, encode_snapshot},
 };
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc, time::Duration};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use turnery_code::{CallReply, CodeCall, CodeEnd, CodeHost, CodeOutput};
 use turnery_engine::{
     Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
@@ -20,6 +20,8 @@ use turnery_tools::{Progress, ToolCx, TypedTool, Workspace};
 
 const UNCLOSED: &str =
     "the block of code has no closing line ```, so nothing was run: write it again, whole";
+
+const CANCELLED: &str = "cancelled: variables are as before this block";
 
 const VARIABLES_LOST: &str =
     "(The variables of earlier blocks are gone: they were too large to be kept.)\n";
@@ -74,38 +76,38 @@ impl TypedTool for RunCodeTool {
 
     async fn run(&self, args: RunCodeArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         if args.unclosed {
-            return Err(ToolError::new(ToolErrorKind::Validation, UNCLOSED));
+            let unclosed = ToolEnvelope::failed(ToolErrorKind::Validation, UNCLOSED);
+            return Ok(with_code(unclosed, &args.code));
         }
         let mut interpreter = self.interpreter.lock().await;
         let (session, is_lost) = interpreter.with_variables(&self.variables);
         let names: Vec<String> = self.functions.iter().map(|it| it.name.clone()).collect();
+        let (calling, mut calls) = watch::channel(false);
         let mut host = NestedCallHost {
             functions: &self.functions,
             cx,
+            calling,
             images: Vec::new(),
         };
+        // Calls that are running are stopped by themselves, and end before the block.
+        let cancelled = async {
+            cx.cancel.cancelled().await;
+            let _ = calls.wait_for(|is_calling| !is_calling).await;
+        };
         let output = tokio::select! {
-            output = session.run(&args.code, &names, &mut host) => output,
-            () = cx.cancel.cancelled() => {
-                let cancelled = "cancelled: variables are as before this block";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, cancelled));
-            }
+            output = session.run(&args.code, &names, &mut host) => Some(output),
+            () = cancelled => None,
+        };
+        let Some(output) = output.filter(|_| !cx.cancel.is_cancelled()) else {
+            let cancelled = ToolEnvelope::failed(ToolErrorKind::Cancelled, CANCELLED);
+            return Ok(with_code(cancelled, &args.code));
         };
         let images = host.images;
         let state = encode_snapshot(session.snapshot().unwrap_or_default());
         interpreter.end_block(&cx.call_id);
         let mut envelope = render_output(output, is_lost, images);
         envelope.state = Some(state);
-        // The code stays visible beside its output.
-        let shown = match &envelope.result {
-            Ok(content) => content.clone(),
-            Err(_) => Vec::new(),
-        };
-        let shown = shown.into_iter().map(Artifact::Content);
-        envelope.artifacts = std::iter::once(code_artifact(&args.code))
-            .chain(shown)
-            .collect();
-        Ok(envelope)
+        Ok(with_code(envelope, &args.code))
     }
 
     fn timeout(&self, _args: &RunCodeArgs) -> Duration {
@@ -115,6 +117,23 @@ impl TypedTool for RunCodeTool {
 
 fn code_artifact(code: &str) -> Artifact {
     Artifact::Content(Content::text(fenced_code(code)))
+}
+
+/// Shows the code beside its output, which is text and no Markdown.
+fn with_code(envelope: ToolEnvelope, code: &str) -> ToolEnvelope {
+    let as_text = |item: &Content| match item {
+        Content::Text { text } => Content::text(fenced_text("", text)),
+        other => other.clone(),
+    };
+    let output: Vec<Content> = match &envelope.result {
+        Ok(content) => content.iter().map(as_text).collect(),
+        Err(error) => vec![Content::text(fenced_text("", &error.message))],
+    };
+    let output = output.into_iter().map(Artifact::Content);
+    ToolEnvelope {
+        artifacts: std::iter::once(code_artifact(code)).chain(output).collect(),
+        ..envelope
+    }
 }
 
 /// Returns the result of a block for the model.
@@ -175,6 +194,8 @@ fn render_value(value: &Value) -> String {
 struct NestedCallHost<'a> {
     functions: &'a [ToolSpec],
     cx: &'a ToolCx,
+    /// True while calls are running.
+    calling: watch::Sender<bool>,
     /// Images that tools returned, for the model.
     images: Vec<Content>,
 }
@@ -188,10 +209,15 @@ impl CodeHost for NestedCallHost<'_> {
             let Some(caller) = &self.cx.caller else {
                 return CallReply::End;
             };
-            let Ok(results) = caller.call(requested.collect()).await else {
+            self.calling.send_replace(true);
+            let results = caller.call(requested.collect()).await;
+            self.calling.send_replace(false);
+            let Ok(results) = results else {
                 return CallReply::End;
             };
-            if results.iter().any(|result| result.control.is_some()) {
+            if self.cx.cancel.is_cancelled()
+                || results.iter().any(|result| result.control.is_some())
+            {
                 return CallReply::End;
             }
             let mut results = results.into_iter();

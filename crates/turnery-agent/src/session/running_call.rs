@@ -180,8 +180,9 @@ impl RunningTool {
                         return Poll::Ready(StreamItem::Item(ToolReport::Progress(report)));
                     }
                 }
-                // What the tool reported before it called others has been read.
-                Poll::Pending if listen => {
+                // What the tool reported before it called others has been read. It calls others once at a time: the
+                // next request waits until the results of this one are returned.
+                Poll::Pending if listen && self.reply.is_none() => {
                     let Poll::Ready(Some(calls)) = self.nested_calls.poll_recv(cx) else {
                         return Poll::Pending;
                     };

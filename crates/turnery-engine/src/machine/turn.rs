@@ -13,7 +13,7 @@ use std::{mem, sync::Arc};
 const EMPTY_RESPONSE: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
 
-const FINISH_REMINDER: &str = "A reply in prose does not end this task. Call the tool `finish` with the result, or \
+const FINISH_REMINDER: &str = "A reply in prose does not end this task. Call `finish` with the result, or \
     `submit_error` if there can be none.";
 
 const LAST_REPLY_NOTICE: &str =

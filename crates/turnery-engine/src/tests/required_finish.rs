@@ -10,7 +10,7 @@ use crate::{
 };
 use serde_json::json;
 
-const REMINDER: &str = "A reply in prose does not end this task. Call the tool `finish` with the result, or \
+const REMINDER: &str = "A reply in prose does not end this task. Call `finish` with the result, or \
     `submit_error` if there can be none.";
 
 fn spec(turns: u32) -> LoopSpec {

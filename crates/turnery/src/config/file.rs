@@ -145,6 +145,7 @@ mod tests {
         );
         assert_eq!(file.mode, Some(turnery_tools::Mode::Edit));
         assert_eq!(file.thinking, Some(turnery_models::Thinking::Medium));
+        assert_eq!(file.protocol, Some(turnery_agent::Protocol::Tools));
         assert_eq!(file.sandbox, Some(turnery_tools::SandboxMode::Workspace));
         assert_eq!(file.sandbox_network, Some(false));
         assert_eq!(file.pass_env, ["TEST_DATABASE_URL"]);
@@ -218,7 +219,7 @@ mod tests {
             )]
         );
         let own = ProviderEntry {
-            line: 75,
+            line: 77,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };

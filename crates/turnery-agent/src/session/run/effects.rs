@@ -2,7 +2,7 @@
 
 use super::{LoopRun, work::KeyWait};
 use crate::{
-    code_mode::{CodeModel, Protocol, RunCodeTool},
+    code_mode::{CODE_TOOL, CodeModel, Protocol, RunCodeTool},
     compactor::Compaction,
     hooks::HookCx,
     session::{
@@ -300,6 +300,7 @@ impl LoopRun<'_> {
         match self.scope.protocol {
             Protocol::Tools => toolbox,
             Protocol::Code => {
+                let toolbox = toolbox.without_tool(CODE_TOOL);
                 let functions = toolbox.specs();
                 toolbox.with_tool(RunCodeTool {
                     functions,
