@@ -159,7 +159,7 @@ impl CommandLine {
             "&" | "command_substitution" | "process_substitution" => true,
             "pipeline" => {
                 let text = source.get(node.byte_range()).unwrap_or_default();
-                text.matches("git").count() > 1
+                text.matches("git").count() + text.matches("gh").count() > 1
             }
             _ => false,
         };

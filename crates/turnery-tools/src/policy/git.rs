@@ -47,7 +47,8 @@ pub use environment::GitSettings;
 use git_dir::{
     EntryKind, are_work_tree_heads_valid, can_git_enter, entry_kind, find_common_dir,
     git_dir_has_links, has_hooks, has_link_on_path, has_no_pending_operation, is_self_contained,
-    is_valid_head, may_be_git_dir, may_contain_repository, points_back, read_pointer,
+    is_valid_head, may_be_git_dir, may_be_tracked, may_contain_repository, points_back,
+    read_pointer,
 };
 use remotes::{RemoteAccess, may_fetch_submodules};
 use std::{
@@ -292,6 +293,9 @@ impl RepositoryCheck<'_> {
             }
             EntryKind::Folder | EntryKind::Other => return None,
         };
+        if may_be_tracked(&git_dir) || may_be_tracked(&common_dir) {
+            return None;
+        }
         let repository = Repository {
             work_tree,
             git_dir,

@@ -82,7 +82,7 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let has = |word| has_word(command, word);
     let is_folder = |word: &str| word == "-" || !word.starts_with('-');
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
+    has("worktree") && ["add", "move", "remove", "repair"].into_iter().any(has)
         || words.next() == Some("init") && words.any(is_folder)
 }
 

@@ -93,6 +93,20 @@ pub(super) fn find_common_dir(git_dir: &Path) -> Option<PathBuf> {
     read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named))
 }
 
+/// Returns true if git may track files of a git folder, because it lies in a work tree and not below a folder named
+/// `.git`: a command that changes the work tree may change its hooks and settings too.
+pub(super) fn may_be_tracked(git_dir: &Path) -> bool {
+    for folder in git_dir.ancestors() {
+        if folder.file_name().is_some_and(|name| name == ".git") {
+            return false;
+        }
+        if entry_kind(&folder.join(".git")) != EntryKind::Absent {
+            return true;
+        }
+    }
+    false
+}
+
 /// Returns true if every version of git understands this `HEAD`.
 pub(super) fn is_valid_head(path: &Path) -> bool {
     read_pointer(path).is_some_and(|line| {

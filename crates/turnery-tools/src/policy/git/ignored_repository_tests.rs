@@ -275,6 +275,22 @@ fn links_in_bare_repository_show_no_denied_file() {
     }
 }
 
+/// A commit may contain hooks of a git folder that is part of the work tree.
+#[test]
+fn git_folder_in_work_tree_is_asked_about() {
+    let policy = Policy::new(
+        Mode::Ask,
+        vec!["shell(git checkout:*)".parse().unwrap()],
+        vec![],
+    );
+    let bench = GitFixture::new();
+    let judge = || bench.judge(&policy, &bench.work_tree, "git checkout main");
+    assert_eq!(judge(), Judgement::Allow);
+    fs::rename(bench.work_tree.join(".git"), bench.work_tree.join("gd")).unwrap();
+    fs::write(bench.work_tree.join(".git"), "gitdir: gd\n").unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+}
+
 /// A git command may run after another one that follows it in the text.
 #[test]
 fn order_of_git_commands_is_that_of_their_run() {

@@ -44,11 +44,13 @@ fn path_through_proc_is_asked_about() {
     bench.git("worktree add -q lib");
     bench.git("init -q -b main other");
     let other = bench.work_tree.join("other/.git");
-    fs::rename(&other, bench.work_tree.join("g")).unwrap();
-    fs::write(&other, "gitdir: ../g\n").unwrap();
-    let config = bench.work_tree.join("g/config");
+    let git_dir = bench.work_tree.join(".git/modules/other");
+    fs::create_dir_all(git_dir.parent().unwrap()).unwrap();
+    fs::rename(&other, &git_dir).unwrap();
+    fs::write(&other, "gitdir: ../.git/modules/other\n").unwrap();
+    let config = git_dir.join("config");
     let own = fs::read_to_string(&config).unwrap();
-    fs::write(&config, own + "\tworktree = ../other\n").unwrap();
+    fs::write(&config, own + "\tworktree = ../../../other\n").unwrap();
     let (lib, record) = (
         bench.work_tree.join("lib"),
         bench.work_tree.join(".git/worktrees/lib"),
@@ -60,7 +62,7 @@ fn path_through_proc_is_asked_about() {
         (
             &bench.work_tree.join("other"),
             other.clone(),
-            bench.work_tree.join("g"),
+            git_dir.clone(),
         ),
     ] {
         let judge = || bench.judge(&policy, folder, "git status");
