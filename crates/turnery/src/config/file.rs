@@ -225,7 +225,7 @@ mod tests {
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 79);
+        assert_eq!(desk.line, 81);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
