@@ -102,7 +102,7 @@ pub enum ActivityEvent {
         language: &'static str,
         /// Output of a block that succeeded: printed text, and the value of the last expression.
         output: Arc<str>,
-        /// What a block printed before it failed, and the reason; absent if it succeeded (LASH-74).
+        /// Text printed before a failure, and its reason; absent if the block succeeded (LASH-74).
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
         /// True if the block succeeded.

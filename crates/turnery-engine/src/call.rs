@@ -212,8 +212,8 @@ pub struct ToolEnvelope {
     /// Loop that the call ran in a child session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
-    /// What the tool needs to continue from this call, also when the session is opened again. Stored with the
-    /// call, and shown nowhere.
+    /// State from which the tool continues after this call, also when the session is opened again. Stored with
+    /// the call; no client shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
 }

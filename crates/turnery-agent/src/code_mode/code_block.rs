@@ -255,11 +255,11 @@ mod tests {
             let pushed = places.windows(2).flat_map(|pair| stream.push(&text[pair[0]..pair[1]]));
             let mut fragments: Vec<Fragment> = pushed.collect();
             fragments.extend(stream.finish());
-            let mut said = (String::new(), String::new());
+            let mut streamed = (String::new(), String::new());
             for fragment in fragments {
                 match fragment {
-                    Fragment::Prose(text) => said.0.push_str(&text),
-                    Fragment::Code(text) => said.1.push_str(&text),
+                    Fragment::Prose(text) => streamed.0.push_str(&text),
+                    Fragment::Code(text) => streamed.1.push_str(&text),
                 }
             }
             let expected = match find_code_block(&text) {
@@ -272,7 +272,7 @@ mod tests {
                     (text[..start].to_owned(), code.to_owned())
                 }
             };
-            prop_assert_eq!(said, expected);
+            prop_assert_eq!(streamed, expected);
         }
     }
 }

@@ -156,18 +156,18 @@ pub(super) fn fenced_code(code: &str) -> String {
 }
 
 /// Returns the text as a block of Markdown, which shows it as it is.
-pub(super) fn fenced_text(language: &str, code: &str) -> String {
-    let fence = "`".repeat(fence_length(code));
-    let end = match code.is_empty() || code.ends_with('\n') {
+pub(super) fn fenced_text(language: &str, text: &str) -> String {
+    let fence = "`".repeat(fence_length(text));
+    let end = match text.is_empty() || text.ends_with('\n') {
         true => "",
         false => "\n",
     };
-    format!("{fence}{language}\n{code}{end}{fence}")
+    format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// Returns the length of a fence that no line of the code closes.
-fn fence_length(code: &str) -> usize {
-    let fences = code
+/// Returns the length of a fence that no line of the text closes.
+fn fence_length(text: &str) -> usize {
+    let fences = text
         .lines()
         .map(|line| line.len() - line.trim_start_matches('`').len());
     fences.max().unwrap_or(0).max(2) + 1

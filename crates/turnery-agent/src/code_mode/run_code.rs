@@ -139,18 +139,18 @@ fn with_code(envelope: ToolEnvelope, code: &str) -> ToolEnvelope {
 /// Returns the result of a block for the model.
 fn render_output(output: CodeOutput, is_lost: bool, images: Vec<Content>) -> ToolEnvelope {
     let CodeOutput {
-        text,
+        text: printed,
         value,
         end,
         has_lost_variables,
     } = output;
-    let mut said = String::new();
+    let mut text = String::new();
     if is_lost || has_lost_variables {
-        said.push_str(VARIABLES_LOST);
+        text.push_str(VARIABLES_LOST);
     }
-    said.push_str(&text);
+    text.push_str(&printed);
     if let Some(value) = &value {
-        push_line(&mut said, &render_value(value));
+        push_line(&mut text, &render_value(value));
     }
     let failure = match end {
         CodeEnd::Completed | CodeEnd::Ended => None,
@@ -160,18 +160,18 @@ fn render_output(output: CodeOutput, is_lost: bool, images: Vec<Content>) -> Too
     };
     match failure {
         None => {
-            if said.is_empty() && images.is_empty() {
-                said.push_str("(no output)");
+            if text.is_empty() && images.is_empty() {
+                text.push_str("(no output)");
             }
-            let texts = (!said.is_empty()).then(|| Content::text(said));
+            let texts = (!text.is_empty()).then(|| Content::text(text));
             ToolEnvelope {
                 value,
                 ..ToolEnvelope::ok(texts.into_iter().chain(images).collect())
             }
         }
         Some(failure) => {
-            push_line(&mut said, &failure);
-            ToolEnvelope::failed(ToolErrorKind::ExecutionError, said)
+            push_line(&mut text, &failure);
+            ToolEnvelope::failed(ToolErrorKind::ExecutionError, text)
         }
     }
 }

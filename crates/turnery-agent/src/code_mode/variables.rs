@@ -65,20 +65,19 @@ pub(crate) struct SessionInterpreter {
 impl SessionInterpreter {
     /// Returns the interpreter with these variables, and true if they are lost.
     pub(super) fn with_variables(&mut self, variables: &CodeVariables) -> (&mut CodeSession, bool) {
+        if self.last_call != variables.last_call {
+            self.session = None;
+        }
         let mut is_lost = false;
-        if self.session.is_none() || self.last_call != variables.last_call {
+        let session = self.session.get_or_insert_with(|| {
             let limits = CodeLimits::default();
             let snapshot = variables.snapshot.as_deref().and_then(decode_snapshot);
             is_lost = variables.last_call.is_some() && snapshot.is_none();
-            self.session = Some(match snapshot {
+            match snapshot {
                 Some(snapshot) => CodeSession::restore(limits, snapshot),
                 None => CodeSession::new(limits),
-            });
-        }
-        let limits = CodeLimits::default;
-        let session = self
-            .session
-            .get_or_insert_with(|| CodeSession::new(limits()));
+            }
+        });
         (session, is_lost)
     }
 

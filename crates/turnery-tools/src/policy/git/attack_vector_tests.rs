@@ -96,6 +96,12 @@ impl GitFixture {
             .unwrap()
     }
 
+    /// Returns the output of a line in the work tree, without protection.
+    pub(super) fn output_of(&self, line: &str) -> String {
+        let output = self.run(&self.work_tree, line, &self.environment());
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// Returns true if the program has run since the last call.
     pub(super) fn take_mark(&self) -> bool {
         fs::remove_file(self.root.join("mark")).is_ok()

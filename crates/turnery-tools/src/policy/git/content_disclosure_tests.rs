@@ -21,12 +21,6 @@ fn fixture_with_secret() -> GitFixture {
     bench
 }
 
-/// Returns the output of a line in the work tree, without protection.
-fn output_of(bench: &GitFixture, line: &str) -> String {
-    let output = bench.run(&bench.work_tree, line, &bench.environment());
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 #[test]
 fn git_shows_no_denied_file() {
     let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
@@ -70,7 +64,7 @@ fn git_shows_no_denied_file() {
         "git fast-export HEAD",
         "git rev-parse --show-toplevel && git show",
     ] {
-        let shown = output_of(&bench, line);
+        let shown = bench.output_of(line);
         let is_known = line.contains("whatchanged");
         assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
         let judged = bench.judge(&policy, &bench.work_tree, line);
@@ -183,7 +177,7 @@ fn indirectly_started_git_shows_no_denied_file() {
     );
     fs::remove_file(nested.join(".env")).unwrap();
     for line in ["git -C nested show HEAD", "git -C nested diff"] {
-        let shown = output_of(&other, line);
+        let shown = other.output_of(line);
         assert!(shown.contains("SECRET"), "{line}: {shown}");
         let judged = other.judge(&confined, &other.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
@@ -210,14 +204,14 @@ fn indirectly_started_git_shows_no_denied_file() {
         &format!("clone -q --bare . {}", bare.display()),
     );
     for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
-        assert!(output_of(&other, line).contains("SECRET"));
+        assert!(other.output_of(line).contains("SECRET"));
         let judged = other.judge(&confined, &other.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // A linked work tree without an index.
     bench.git("worktree add -q --no-checkout linked");
     let line = "git -C linked show HEAD";
-    assert!(output_of(&bench, line).contains("SECRET"));
+    assert!(bench.output_of(line).contains("SECRET"));
     assert_ne!(
         bench.judge(&confined, &bench.work_tree, line),
         Judgement::Allow
@@ -377,7 +371,7 @@ fn git_without_file_content_is_allowed() {
         "git push origin main",
     ];
     for line in lines {
-        let shown = output_of(&bench, line);
+        let shown = bench.output_of(line);
         assert!(!shown.contains("SECRET"), "{line}: {shown}");
         let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
@@ -442,7 +436,7 @@ fn repository_that_leads_to_hidden_files_is_asked_about() {
         let judged = bench.judge(&policy, &bench.work_tree, "git show HEAD");
         assert_eq!(judged, Judgement::Allow, "{at}");
         lay(&bench, &other);
-        let shown = output_of(&bench, line);
+        let shown = bench.output_of(line);
         assert!(shown.contains("SECRET=1"), "{at}: {shown}");
         let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{at}");
@@ -480,7 +474,7 @@ fn settings_that_name_files_show_no_denied_file() {
     assert_eq!(judge("git config --get a.b"), Judgement::Allow);
     bench.git("config format.signatureFile .env");
     let line = "git format-patch -1 --stdout";
-    assert!(output_of(&bench, line).contains("hidden words"));
+    assert!(bench.output_of(line).contains("hidden words"));
     let mut environment = bench.environment();
     apply_git_settings(GitSettings::Discreet, &mut environment);
     let output = bench.run(&bench.work_tree, line, &environment);
@@ -491,7 +485,11 @@ fn settings_that_name_files_show_no_denied_file() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("[a]"));
     assert!(matches!(judge(line), Judgement::Ask { .. }));
     bench.git("config include.path ../.env");
-    assert!(output_of(&bench, "git config --get a.b").contains("hidden words"));
+    assert!(
+        bench
+            .output_of("git config --get a.b")
+            .contains("hidden words")
+    );
     assert!(matches!(
         judge("git config --get a.b"),
         Judgement::Ask { .. }

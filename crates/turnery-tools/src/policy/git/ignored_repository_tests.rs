@@ -7,12 +7,6 @@ use std::{
     os::unix::fs::{chown, symlink},
 };
 
-/// Returns the output of a line in the work tree, without protection.
-fn output_of(bench: &GitFixture, line: &str) -> String {
-    let output = bench.run(&bench.work_tree, line, &bench.environment());
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Git ignores a repository of another format, and compares any two folders then.
 #[test]
 fn diff_in_ignored_repository_shows_no_denied_file() {
@@ -32,7 +26,7 @@ fn diff_in_ignored_repository_shows_no_denied_file() {
         fs::write(&config, format!("{plain}[extensions]\n\t{extension}\n")).unwrap();
         assert!(matches!(judge(), Judgement::Ask { .. }), "{extension}");
         // Without protection, the attack works.
-        let shown = output_of(&bench, line).contains("hidden words");
+        let shown = bench.output_of(line).contains("hidden words");
         assert!(shown || !is_shown, "{extension}");
     }
 }
@@ -61,7 +55,7 @@ fn diff_after_repository_is_taken_away_shows_no_denied_file() {
             "{line}: {judged:?}"
         );
         // Without protection, the attack works.
-        let shown = output_of(&bench, &line);
+        let shown = bench.output_of(&line);
         assert!(
             shown.contains("hidden words") || line.contains("CEIL"),
             "{line}: {shown}"
@@ -89,7 +83,7 @@ fn diff_in_repository_of_other_user_shows_no_denied_file() {
     assert_eq!(changed.is_ok(), is_root, "{changed:?}");
     assert_eq!(judge() == Judgement::Allow, !is_root);
     // Without protection, the attack works.
-    assert_eq!(output_of(&bench, line).contains("hidden words"), is_root);
+    assert_eq!(bench.output_of(line).contains("hidden words"), is_root);
 }
 
 /// Git skips an empty `.git`, and takes the repository above it.
@@ -120,7 +114,7 @@ fn diff_below_empty_git_folder_shows_no_denied_file() {
     let judge = || bench.judge(&policy, &bench.work_tree, line);
     assert_eq!(judge(), Judgement::Allow);
     bench.git("config core.repositoryformatversion 99");
-    assert!(output_of(&bench, line).contains("hidden words"));
+    assert!(bench.output_of(line).contains("hidden words"));
     assert!(matches!(judge(), Judgement::Ask { .. }));
 }
 
@@ -164,7 +158,7 @@ fn patterns_reach_no_denied_file() {
             "{line}: {judged:?}"
         );
         // Without protection, the attack works.
-        output_of(&bench, line);
+        bench.output_of(line);
         let left = fs::read_to_string(bench.work_tree.join("secrets/a"));
         assert_ne!(left.ok().as_deref(), Some("two\n"), "{line}");
     }
@@ -205,7 +199,7 @@ fn commands_after_other_git_commands_show_no_denied_file() {
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
         );
-        assert!(output_of(&bench, line).contains("hidden words"), "{line}");
+        assert!(bench.output_of(line).contains("hidden words"), "{line}");
     }
     let bench = set_up();
     for line in [
