@@ -129,6 +129,7 @@ pub(crate) fn runs_no_configured_program(
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
             !reads_link(&folder)
+                && !covered_commands::may_move_hooks(command, &folder)
                 && !check.remote_access.names_local_path(&folder)
                 && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })

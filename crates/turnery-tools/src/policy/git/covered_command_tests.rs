@@ -1,5 +1,6 @@
 //! Checks git commands that need permission although a rule covers them.
 
+use super::attack_vector_tests::GitFixture;
 use crate::{
     Access, Workspace,
     policy::{
@@ -7,7 +8,7 @@ use crate::{
         everyday_line_tests::{everyday_fixture, is_allowed},
     },
 };
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 fn git_policy() -> Policy {
     let rules = [
@@ -209,5 +210,56 @@ fn operands_that_look_like_options_are_asked_about() {
         "git init -q",
     ] {
         assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+/// Git renames the files first and then runs a hook, which may be one of them.
+#[test]
+fn files_moved_into_git_folder_are_asked_about() {
+    let policy = git_policy();
+    let set_up = |line: &str| {
+        let bench = GitFixture::new();
+        let folder = bench.work_tree.join("hooks");
+        fs::create_dir(&folder).unwrap();
+        fs::copy(bench.root.join("evil"), folder.join("post-index-change")).unwrap();
+        symlink(".git", bench.work_tree.join("link")).unwrap();
+        symlink(".git/hooks", bench.work_tree.join("linked-hooks")).unwrap();
+        let own_hooks = bench.work_tree.join(".git/hooks");
+        fs::remove_dir_all(&own_hooks).unwrap();
+        bench.git("add hooks");
+        bench.git("commit -qm hooks");
+        if line.contains("linked-hooks") {
+            fs::create_dir(own_hooks).unwrap();
+        }
+        bench
+    };
+    for line in [
+        "git mv hooks link/",
+        "git mv hooks link/hooks",
+        "git mv hooks .git/",
+        "git mv hooks src/../.git/",
+        "git mv -f hooks -- /work/link/",
+        "git mv hooks/post-index-change linked-hooks/",
+        "git-mv hooks link/",
+    ] {
+        let bench = set_up(line);
+        let line = line.replace("/work", bench.work_tree.to_str().unwrap());
+        let judged = bench.judge(&policy, &bench.work_tree, &line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works; `git-mv` is in a folder of git's own.
+        let output = bench.run(
+            &bench.work_tree,
+            &line.replace("git-mv", "git mv"),
+            &bench.environment(),
+        );
+        assert!(bench.take_mark(), "{line}: {output:?}");
+    }
+    let bench = set_up("");
+    for line in ["git mv hooks scripts", "git mv -k src/a.txt hooks/"] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
     }
 }

@@ -2,11 +2,16 @@
 
 use super::{
     commit_args::{commits_named_files, takes_message},
+    git_dir::{EntryKind, entry_kind},
     has_word, program_name, remotes,
 };
-use crate::policy::{
-    command_line::SimpleCommand, command_starters::as_git_command, shell_word::ShellWord,
+use crate::{
+    policy::{
+        command_line::SimpleCommand, command_starters::as_git_command, shell_word::ShellWord,
+    },
+    workspace::normalise_lexically,
 };
+use std::path::Path;
 
 /// Returns true if every word of the command is known, except the message of a commit, and it works in, and opens
 /// files of, no other folder than the checked repository. An unknown word may be any option.
@@ -84,6 +89,23 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     has("worktree") && ["add", "move", "remove", "repair"].into_iter().any(has)
         || words.next() == Some("init") && words.any(is_folder)
+}
+
+/// Returns true if `git mv`, run in `folder`, may move files through a link or into a `.git` folder. They may become
+/// hooks, and git runs one after the move.
+pub(super) fn may_move_hooks(command: &SimpleCommand, folder: &Path) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let leads_elsewhere = |word: &str| {
+        normalise_lexically(&folder.join(word))
+            .ancestors()
+            .any(|part| {
+                let is_git_dir = part
+                    .file_name()
+                    .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+                is_git_dir || entry_kind(part) == EntryKind::Other
+            })
+    };
+    words.next() == Some("mv") && words.any(leads_elsewhere)
 }
 
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
