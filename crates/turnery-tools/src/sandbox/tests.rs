@@ -483,6 +483,11 @@ fn common_development_commands_work() {
         "GIT_OPTIONAL_LOCKS=0 git status && git log && git diff",
     );
     world.assert_allowed(&workspace, &format!("git worktree add -q ../project/tree && cd tree && echo y > y && git add y && git {author} commit -qm y"));
+    world.assert_allowed(
+        &workspace,
+        "mkdir -p sub/deep && echo m > m && git add m && git mv m sub/m && ln sub/m sub/deep/n && \
+         python3 -c 'import os; os.rename(\"sub/m\", \"sub/deep/m\")'",
+    );
     // A work tree whose repository is elsewhere.
     let mut linked = world.workspace();
     linked.roots = vec![world.home().join("project/tree")];
