@@ -5,13 +5,15 @@
 
 mod code_block;
 mod code_model;
+mod functions;
 mod instructions;
+mod nested_call_budget;
 mod run_code;
 mod variables;
 
 pub use code_block::CODE_TOOL;
 pub(crate) use code_block::LANGUAGE;
-pub(crate) use code_model::CodeModel;
+pub(crate) use code_model::{CodeModel, code_system_prompt};
 pub(crate) use run_code::RunCodeTool;
 pub(crate) use variables::{CodeVariables, SessionInterpreter};
 

@@ -43,4 +43,7 @@ pub struct ConfigSnapshot {
     /// Hash of the names, descriptions and schemas of the tools: 16 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_hash: Option<String>,
+    /// How the model acts, unless by tool calls: `code`. Then the system prompt describes the tools as functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
 }

@@ -70,7 +70,7 @@ pub struct LoopRecord {
     /// Loops that the tool calls ran in child sessions (LOOP-65).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// Last state of each tool that has one, by tool name.
+    /// Last state of each tool that has one, by tool name. The events lack the states before it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_states: BTreeMap<String, ToolState>,
     /// Parallel evaluation that the loop took part in (LOOP-71).

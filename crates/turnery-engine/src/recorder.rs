@@ -2,7 +2,7 @@
 //! (TURN-5).
 
 use crate::{
-    ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
+    CallId, ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
     LoopRecord, LoopStatus, Message, ParallelGroup, ToolState, TurnId, TurnRecord, Usage,
 };
 use std::sync::Arc;
@@ -83,6 +83,21 @@ impl Recorder {
 pub(crate) fn append_event(record: &mut LoopRecord, event: &Event) {
     apply_event(record, event);
     record.events.push(event.clone());
+}
+
+/// Removes the state of a tool after a call, which may be large: only the last one is of use.
+fn drop_state(events: &mut [Event], of_call: &CallId) {
+    for event in events.iter_mut().rev() {
+        match &mut event.kind {
+            EventKind::ToolExecutionEnd {
+                call_id, envelope, ..
+            } if call_id == of_call => {
+                envelope.state = None;
+                break;
+            }
+            _ => {}
+        }
+    }
 }
 
 fn accepts_event(status: LoopStatus, kind: &EventKind) -> bool {
@@ -252,7 +267,10 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
             if let Some(state) = &envelope.state {
                 let (call_id, state) = (call_id.clone(), Arc::clone(state));
                 let state = ToolState { call_id, state };
-                record.tool_states.insert(tool_name.clone(), state);
+                let replaced = record.tool_states.insert(tool_name.clone(), state);
+                if let Some(replaced) = replaced {
+                    drop_state(&mut record.events, &replaced.call_id);
+                }
             }
         }
         EventKind::LoopStart { .. } => apply_loop_start(record, event),

@@ -1,7 +1,5 @@
 //! Finds the block of code in a response: from a line ```` ```python ```` to the next line of as many backticks.
 
-use std::ops::Range;
-
 /// Name of the tool that runs a block of code.
 pub const CODE_TOOL: &str = "run_code";
 
@@ -11,6 +9,9 @@ pub(crate) const LANGUAGE: &str = "python";
 /// Number of backticks of the shortest fence.
 const MIN_FENCE: usize = 3;
 
+/// Maximum number of spaces before a fence, as in Markdown. Lines of the code lose as many.
+const MAX_INDENT: usize = 3;
+
 /// Code in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CodeBlock {
@@ -18,50 +19,68 @@ pub(super) enum CodeBlock {
     None,
     /// A block with both its fences.
     Closed {
-        /// Place of the whole block, up to the end of the line of its closing fence.
-        block: Range<usize>,
-        /// Place of the code.
-        code: Range<usize>,
+        /// Start of the block. Unit: bytes.
+        start: usize,
+        code: String,
     },
     /// A block without a closing fence.
     Unclosed {
-        /// Start of the block.
+        /// Start of the block. Unit: bytes.
         start: usize,
+        code: String,
     },
 }
 
 /// Returns the first block of code in a text.
 pub(super) fn find_code_block(text: &str) -> CodeBlock {
     let mut at = 0;
-    let mut opened: Option<(usize, usize, usize)> = None;
+    let mut opened: Option<(usize, Fence)> = None;
+    let mut code = String::new();
     // Blocks of other languages are skipped whole, since they may contain the fence of a block.
-    let mut other: Option<usize> = None;
+    let mut other: Option<Fence> = None;
     for line in text.split_inclusive('\n') {
-        let end = at + line.len();
         match (opened, other) {
-            (Some((start, code, fence)), _) if is_closing_fence(line, fence) => {
-                return CodeBlock::Closed {
-                    block: start..end,
-                    code: code..at,
-                };
+            (Some((start, fence)), _) if fence.is_closed_by(line) => {
+                return CodeBlock::Closed { start, code };
             }
-            (Some(_), _) => {}
+            (Some((_, fence)), _) => code.push_str(fence.without_indent(line)),
             (None, Some(fence)) => {
-                if is_closing_fence(line, fence) {
+                if fence.is_closed_by(line) {
                     other = None;
                 }
             }
             (None, None) => match opening_fence(line) {
-                Some((fence, language)) if is_run(language) => opened = Some((at, end, fence)),
-                Some((fence, _)) => other = Some(fence),
+                Some((fence, true)) => opened = Some((at, fence)),
+                Some((fence, false)) => other = Some(fence),
                 None => {}
             },
         }
-        at = end;
+        at += line.len();
     }
     match opened {
-        Some((start, ..)) => CodeBlock::Unclosed { start },
+        Some((start, _)) => CodeBlock::Unclosed { start, code },
         None => CodeBlock::None,
+    }
+}
+
+/// Line of backticks that begins a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fence {
+    /// Number of spaces before it.
+    indent: usize,
+    /// Number of backticks.
+    length: usize,
+}
+
+impl Fence {
+    fn is_closed_by(self, line: &str) -> bool {
+        split_fence(line).is_some_and(|(fence, rest)| fence.length >= self.length && rest.is_empty())
+    }
+
+    /// Returns a line of the block without the indentation of the fence.
+    fn without_indent(self, line: &str) -> &str {
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        &line[spaces.min(self.indent)..]
     }
 }
 
@@ -72,20 +91,20 @@ fn is_run(language: &str) -> bool {
         .any(|it| language.eq_ignore_ascii_case(it))
 }
 
-/// Returns the length of an opening fence, and its language.
-fn opening_fence(line: &str) -> Option<(usize, &str)> {
-    let (fence, language) = split_fence(line)?;
-    (!language.contains('`')).then_some((fence, language))
+/// Returns an opening fence, and true if its block is run. Only the first word after it is the language.
+fn opening_fence(line: &str) -> Option<(Fence, bool)> {
+    let (fence, info) = split_fence(line)?;
+    let language = info.split_whitespace().next().unwrap_or_default();
+    (!info.contains('`')).then_some((fence, is_run(language)))
 }
 
-fn is_closing_fence(line: &str, opened_with: usize) -> bool {
-    split_fence(line).is_some_and(|(fence, rest)| fence >= opened_with && rest.is_empty())
-}
-
-fn split_fence(line: &str) -> Option<(usize, &str)> {
-    let rest = line.trim_start_matches('`');
-    let fence = line.len() - rest.len();
-    (fence >= MIN_FENCE).then_some((fence, rest.trim()))
+fn split_fence(line: &str) -> Option<(Fence, &str)> {
+    let unindented = line.trim_start_matches(' ');
+    let indent = line.len() - unindented.len();
+    let rest = unindented.trim_start_matches('`');
+    let length = unindented.len() - rest.len();
+    let is_fence = length >= MIN_FENCE && indent <= MAX_INDENT;
+    is_fence.then_some((Fence { indent, length }, rest.trim()))
 }
 
 /// Separates the fragments of a streaming text into prose and code.
@@ -105,8 +124,8 @@ enum StreamState {
     #[default]
     Prose,
     /// In a block of another language.
-    Other(usize),
-    Code(usize),
+    Other(Fence),
+    Code(Fence),
     /// After the block; the rest of the response is ignored.
     Done,
 }
@@ -147,17 +166,17 @@ impl CodeBlockStream {
         let is_whole = !std::mem::take(&mut self.is_line_decided);
         let fence = opening_fence(&line).filter(|_| is_whole);
         match (self.state, fence) {
-            (StreamState::Prose, Some((fence, language))) if is_run(language) => {
+            (StreamState::Prose, Some((fence, true))) => {
                 self.state = StreamState::Code(fence);
             }
-            (StreamState::Code(fence), _) if is_whole && is_closing_fence(&line, fence) => {
+            (StreamState::Code(fence), _) if is_whole && fence.is_closed_by(&line) => {
                 self.state = StreamState::Done;
             }
-            (StreamState::Prose, Some((fence, _))) => {
+            (StreamState::Prose, Some((fence, false))) => {
                 self.state = StreamState::Other(fence);
                 self.emit(line, fragments);
             }
-            (StreamState::Other(fence), _) if is_whole && is_closing_fence(&line, fence) => {
+            (StreamState::Other(fence), _) if is_whole && fence.is_closed_by(&line) => {
                 self.emit(line, fragments);
                 self.state = StreamState::Prose;
             }
@@ -182,8 +201,10 @@ impl CodeBlockStream {
 
 /// Returns true if the start of a line may become a fence.
 fn may_become_fence(start: &str) -> bool {
-    let rest = start.trim_start_matches('`');
-    rest.is_empty() || start.len() - rest.len() >= MIN_FENCE
+    let unindented = start.trim_start_matches(' ');
+    let rest = unindented.trim_start_matches('`');
+    let has_indent = start.len() - unindented.len() <= MAX_INDENT;
+    has_indent && (rest.is_empty() || unindented.len() - rest.len() >= MIN_FENCE)
 }
 
 #[cfg(test)]
@@ -191,9 +212,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn code_of(text: &str) -> Option<&str> {
+    fn code_of(text: &str) -> Option<String> {
         match find_code_block(text) {
-            CodeBlock::Closed { code, .. } => text.get(code),
+            CodeBlock::Closed { code, .. } => Some(code),
             CodeBlock::None | CodeBlock::Unclosed { .. } => None,
         }
     }
@@ -213,11 +234,17 @@ mod tests {
             ("```rust\nx\n```\n```python\ny\n```\n", Some("y\n")),
             ("```\nplain\n```\n", None),
             ("Use `x` or ```python inline```.", None),
-            ("  ```python\nindented\n```\n", None),
+            ("  ```python\n  if a:\n      b\nc\n  ```\n", Some("if a:\n    b\nc\n")),
+            ("    ```python\nx\n    ```\n", None),
+            ("```python title=\"a.py\"\na\n```\n", Some("a\n")),
+            ("```python-repl\na\n```\n", None),
         ] {
-            assert_eq!(code_of(text), code, "{text:?}");
+            assert_eq!(code_of(text).as_deref(), code, "{text:?}");
         }
-        let unclosed = CodeBlock::Unclosed { start: 3 };
+        let unclosed = CodeBlock::Unclosed {
+            start: 3,
+            code: "x = 1\n".to_owned(),
+        };
         assert_eq!(find_code_block("Hi\n```python\nx = 1\n"), unclosed);
     }
 
@@ -244,7 +271,7 @@ mod tests {
         /// Streaming, cut anywhere, gives the prose and the code of the whole text.
         #[test]
         fn streamed_text_gives_same_code_as_whole_text(
-            lines in proptest::collection::vec("`{0,4}(python|rust|x|) ?", 0..8),
+            lines in proptest::collection::vec(" {0,4}`{0,4}(python|rust|x|) ?", 0..8),
             cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
         ) {
             let text = lines.join("\n");
@@ -262,14 +289,13 @@ mod tests {
                     Fragment::Code(text) => streamed.1.push_str(&text),
                 }
             }
+            // The code is streamed with its indentation.
+            let unindented = |code: &str| code.replace(' ', "");
+            streamed.1 = unindented(&streamed.1);
             let expected = match find_code_block(&text) {
                 CodeBlock::None => (text.clone(), String::new()),
-                CodeBlock::Closed { block, code } => {
-                    (text[..block.start].to_owned(), text[code].to_owned())
-                }
-                CodeBlock::Unclosed { start } => {
-                    let code = text[start..].split_once('\n').map_or("", |(_, code)| code);
-                    (text[..start].to_owned(), code.to_owned())
+                CodeBlock::Closed { start, code } | CodeBlock::Unclosed { start, code } => {
+                    (text[..start].to_owned(), unindented(&code))
                 }
             };
             prop_assert_eq!(streamed, expected);

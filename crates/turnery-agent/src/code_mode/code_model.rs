@@ -2,6 +2,7 @@
 
 use super::{
     code_block::{CODE_TOOL, CodeBlock, CodeBlockStream, Fragment, LANGUAGE, find_code_block},
+    functions::code_functions,
     instructions::code_instructions,
 };
 use futures_util::future::BoxFuture;
@@ -9,7 +10,7 @@ use serde_json::json;
 use std::{mem, sync::Arc};
 use turnery_engine::{
     Content, LlmMessage, Message, MessageStop, ModelDelta, ModelError, ModelStop, Response,
-    ToolCall,
+    ToolCall, ToolSpec,
 };
 use turnery_models::{Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest};
 
@@ -66,13 +67,8 @@ impl Model for CodeModel {
 /// which needs no explanation.
 fn adapt_request(request: &mut ModelRequest) {
     let tools = mem::take(&mut request.tools);
-    let functions: Vec<_> = tools
-        .iter()
-        .filter(|it| it.name != CODE_TOOL)
-        .cloned()
-        .collect();
-    if !functions.is_empty() {
-        request.system = format!("{}{}", request.system, code_instructions(&functions)).into();
+    if !tools.is_empty() {
+        request.system = code_system_prompt(&request.system, &tools).into();
     }
     let has_calls = |message: &Arc<LlmMessage>| {
         matches!(message.message, Message::ToolResult { .. })
@@ -89,6 +85,13 @@ fn adapt_request(request: &mut ModelRequest) {
         false => Arc::clone(message),
     };
     request.messages = Arc::new(request.messages.iter().map(adapt).collect());
+}
+
+/// Returns the system prompt with the tools as functions.
+pub(crate) fn code_system_prompt(system: &str, tools: &[ToolSpec]) -> String {
+    let tools = tools.iter().filter(|tool| tool.name != CODE_TOOL);
+    let functions = code_functions(&tools.cloned().collect::<Vec<_>>());
+    format!("{system}{}", code_instructions(&functions))
 }
 
 /// Returns the message with its calls and results as text.
@@ -186,13 +189,14 @@ fn adapt_response(mut response: Response) -> Response {
                 content.push(item);
                 continue;
             }
-            CodeBlock::Closed { block, code } => {
-                let code = text.get(code).unwrap_or_default();
-                (block.start, json!({ "code": code }))
+            CodeBlock::Closed { start, code } => {
+                // What the limit cut off is text after the block, which is ignored.
+                if response.stop == ModelStop::Length {
+                    response.stop = ModelStop::EndTurn;
+                }
+                (start, json!({ "code": code }))
             }
-            CodeBlock::Unclosed { start } => {
-                let block = text.get(start..).unwrap_or_default();
-                let code = block.split_once('\n').map_or("", |(_, code)| code);
+            CodeBlock::Unclosed { start, code } => {
                 (start, json!({ "code": code, "unclosed": true }))
             }
         };

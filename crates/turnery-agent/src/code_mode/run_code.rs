@@ -3,7 +3,8 @@
 use super::{
     code_block::CODE_TOOL,
     code_model::{fenced_code, fenced_text},
-    instructions::bind_arguments,
+    functions::{CodeFunction, code_functions},
+    nested_call_budget::NestedCallBudget,
     variables::{CodeVariables, SessionInterpreter, encode_snapshot},
 };
 use futures_util::future::BoxFuture;
@@ -26,6 +27,9 @@ const CANCELLED: &str = "cancelled: variables are as before this block";
 const VARIABLES_LOST: &str =
     "(The variables of earlier blocks are gone: they were too large to be kept.)\n";
 
+const IMAGES_LEFT_OUT: &str =
+    "(Images that functions returned are left out, because the block failed: read them again.)";
+
 /// Maximum number of characters of a title.
 const MAX_TITLE: usize = 80;
 
@@ -45,7 +49,8 @@ pub(crate) struct RunCodeArgs {
 
 /// Runs code with the session's other tools as its functions (UP-33).
 pub(crate) struct RunCodeTool {
-    pub(crate) functions: Arc<[ToolSpec]>,
+    /// Tools that are functions of the code.
+    pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) variables: CodeVariables,
     pub(crate) interpreter: Arc<Mutex<SessionInterpreter>>,
 }
@@ -81,12 +86,14 @@ impl TypedTool for RunCodeTool {
         }
         let mut interpreter = self.interpreter.lock().await;
         let (session, is_lost) = interpreter.with_variables(&self.variables);
-        let names: Vec<String> = self.functions.iter().map(|it| it.name.clone()).collect();
+        let functions = code_functions(&self.tools);
+        let names: Vec<String> = functions.iter().map(|it| it.name.clone()).collect();
         let (calling, mut calls) = watch::channel(false);
         let mut host = NestedCallHost {
-            functions: &self.functions,
+            functions: &functions,
             cx,
             calling,
+            budget: NestedCallBudget::default(),
             images: Vec::new(),
         };
         // Calls that are running are stopped by themselves, and end before the block.
@@ -171,6 +178,10 @@ fn render_output(output: CodeOutput, is_lost: bool, images: Vec<Content>) -> Too
         }
         Some(failure) => {
             push_line(&mut text, &failure);
+            // The result of a failed call is text only.
+            if !images.is_empty() {
+                push_line(&mut text, IMAGES_LEFT_OUT);
+            }
             ToolEnvelope::failed(ToolErrorKind::ExecutionError, text)
         }
     }
@@ -192,10 +203,11 @@ fn render_value(value: &Value) -> String {
 
 /// Calls the session's tools for the code.
 struct NestedCallHost<'a> {
-    functions: &'a [ToolSpec],
+    functions: &'a [CodeFunction],
     cx: &'a ToolCx,
     /// True while calls are running.
     calling: watch::Sender<bool>,
+    budget: NestedCallBudget,
     /// Images that tools returned, for the model.
     images: Vec<Content>,
 }
@@ -239,17 +251,20 @@ impl CodeHost for NestedCallHost<'_> {
 }
 
 impl NestedCallHost<'_> {
-    fn bind(&self, call: CodeCall) -> Result<(String, Value), String> {
+    /// Returns the tool and its arguments.
+    fn bind(&mut self, call: CodeCall) -> Result<(String, Value), String> {
         let mut functions = self.functions.iter();
         let Some(function) = functions.find(|function| function.name == call.function) else {
             return Err(format!("there is no function {}", call.function));
         };
-        let args = bind_arguments(function, call.args, call.kwargs)?;
-        Ok((call.function, args))
+        let args = function.bind_arguments(call.args, call.kwargs)?;
+        self.budget.take_arguments(&args)?;
+        Ok((function.tool.clone(), args))
     }
 
     /// Returns the result of a call as a value of the code; its images go to the model with the block's output.
     fn value_of(&mut self, result: ToolEnvelope) -> Result<Value, String> {
+        self.budget.take_result(&result);
         let content = result.result.map_err(|error| error.message)?;
         let mut texts = Vec::new();
         for item in content {

@@ -32,6 +32,8 @@ pub(crate) struct CallGate {
 pub(crate) struct PendingPermission {
     pub(crate) request: PermissionRequest,
     pub(crate) rule: Option<Rule>,
+    /// Call that requested the call in question.
+    pub(crate) parent_call_id: Option<CallId>,
 }
 
 impl PendingPermission {
@@ -185,7 +187,19 @@ pub(crate) fn decide(
         Judgement::Ask { always } => GateDecision::Ask(Box::new(PendingPermission {
             request: permission_request(session_id, call, detail, always.as_ref()),
             rule: always,
+            parent_call_id: call.parent_call_id.clone(),
         })),
+    }
+}
+
+impl GateDecision {
+    /// Denies the call instead of asking the user, who rejected another call of the same code: code in a loop must
+    /// not ask again and again.
+    pub(crate) fn reject_question(&mut self) {
+        if matches!(self, Self::Ask(_)) {
+            let reason = "the user was not asked, because they rejected an earlier call of this code";
+            *self = Self::Settled(Verdict::Deny(reason.to_owned()));
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! Defines what all loops of one prompt share.
 
 use super::{budget::Budget, request_prefix::RequestPrefix, task::SessionTask};
-use crate::{code_mode::Protocol, finish::FinishTools, hooks::HookList, settings::Settings};
+use crate::{
+    code_mode::{Protocol, code_system_prompt},
+    finish::FinishTools,
+    hooks::HookList,
+    settings::Settings,
+};
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
 use turnery_engine::{LoopId, PromptId, Termination};
 use turnery_models::{Model, Thinking};
-use turnery_tools::TraceContext;
+use turnery_tools::{Toolbox, TraceContext};
 
 /// Parameters shared by all loops of one prompt.
 #[derive(Clone)]
@@ -61,11 +66,14 @@ impl PromptScope {
     /// Returns the fixed part of every request of the prompt.
     pub(super) fn request_prefix<'a>(&self, task: &'a SessionTask) -> Cow<'a, RequestPrefix> {
         let env = &task.env;
-        match self.finish_tools.is_empty() {
-            true => Cow::Borrowed(&task.tools.prefix),
-            false => {
-                let toolbox = self.finish_tools.add_to(&env.toolbox);
-                Cow::Owned(RequestPrefix::new(&toolbox, &env.settings.system))
+        let system = &env.settings.system;
+        let toolbox = || self.finish_tools.add_to(&env.toolbox);
+        match self.protocol {
+            Protocol::Tools if self.finish_tools.is_empty() => Cow::Borrowed(&task.tools.prefix),
+            Protocol::Tools => Cow::Owned(RequestPrefix::new(&toolbox(), system)),
+            Protocol::Code => {
+                let system = code_system_prompt(system, &toolbox().specs());
+                Cow::Owned(RequestPrefix::new(&Toolbox::new(Vec::new()), &system))
             }
         }
     }

@@ -1,8 +1,11 @@
 //! Specifies a loop and predicts its first events, so that a prompt's claim can journal them.
 
-use crate::session::{
-    SessionHistory, command::PromptKind, loop_plan::LoopPlan, pending_beginning::emitted_events,
-    prompt_scope::PromptScope, task::SessionTask,
+use crate::{
+    code_mode::Protocol,
+    session::{
+        SessionHistory, command::PromptKind, loop_plan::LoopPlan, pending_beginning::emitted_events,
+        prompt_scope::PromptScope, task::SessionTask,
+    },
 };
 use std::sync::Arc;
 use turnery_engine::{ConfigSnapshot, Effect, Loop, LoopId, LoopSpec, TurnTrigger};
@@ -22,6 +25,10 @@ pub(super) fn loop_spec(
     let config = ConfigSnapshot {
         system_hash: Some(prefix.system_hash.clone()),
         tools_hash: Some(prefix.tools_hash.clone()),
+        protocol: match scope.protocol {
+            Protocol::Tools => None,
+            Protocol::Code => Some(scope.protocol.as_str().to_owned()),
+        },
         ..model
             .info()
             .snapshot(scope.thinking_or(settings), scope.temperature_or(settings))

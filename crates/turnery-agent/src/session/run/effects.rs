@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     ContextSize, Effect, HookRequest, Input, ModelError, ModelErrorKind, ToolCall, ToolEnvelope,
-    ToolErrorKind, usage::source,
+    ToolErrorKind, Verdict, usage::source,
 };
 use turnery_models::{MissingKeyError, Model, ModelRequest};
 use turnery_tools::{
@@ -128,12 +128,11 @@ impl LoopRun<'_> {
                     return self.judge(call, prepared);
                 }
                 let detail = prepared.detail;
-                let followed = gate::decide(
-                    judgement,
-                    &self.task.conversation.info.id,
-                    &call,
-                    detail.clone(),
-                );
+                let session_id = &self.task.conversation.info.id;
+                let mut followed = gate::decide(judgement, session_id, &call, detail.clone());
+                if self.work.is_rejected_sibling(&call) {
+                    followed.reject_question();
+                }
                 let call_id = call.call_id;
                 self.work.line_limits.insert(call_id.clone(), limits);
                 match followed {
@@ -149,6 +148,9 @@ impl LoopRun<'_> {
             GateResult::Answered(question, answer) => {
                 self.clock.resume();
                 let verdict = gate::verdict_of_answer(&question, answer);
+                if let (Verdict::Deny(_), Some(parent)) = (&verdict, question.parent_call_id) {
+                    self.work.rejected_parents.insert(parent);
+                }
                 let call_id = question.request.call_id;
                 self.feed(Input::Verdict { call_id, verdict });
             }
@@ -301,9 +303,9 @@ impl LoopRun<'_> {
             Protocol::Tools => toolbox,
             Protocol::Code => {
                 let toolbox = toolbox.without_tool(CODE_TOOL);
-                let functions = toolbox.specs();
+                let tools = toolbox.specs();
                 toolbox.with_tool(RunCodeTool {
-                    functions,
+                    tools,
                     variables: self.task.conversation.history.variables.clone(),
                     interpreter: Arc::clone(&self.task.interpreter),
                 })

@@ -11,10 +11,10 @@ use crate::{
 };
 use futures_util::future::BoxFuture;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     task::{Context, Poll},
 };
-use turnery_engine::{CallId, ModelError, Response, ToolEnvelope};
+use turnery_engine::{CallId, ModelError, Response, ToolCall, ToolEnvelope};
 use turnery_models::ModelEvent;
 use turnery_tools::CommandLineLimits;
 
@@ -26,6 +26,8 @@ pub(super) struct RunningWork {
     pub(super) gate: Option<CallGate>,
     /// Limits of judged command lines that have not run yet.
     pub(super) line_limits: HashMap<CallId, CommandLineLimits>,
+    /// Calls of which the user rejected a nested call.
+    pub(super) rejected_parents: HashSet<CallId>,
     pub(super) tools: Vec<RunningTool>,
     /// Pending request for the API key that the next model call needs.
     pub(super) key_wait: Option<KeyWait>,
@@ -53,6 +55,12 @@ pub(super) enum WorkEvent {
 }
 
 impl RunningWork {
+    /// Returns true if the user rejected another call that the same call requested.
+    pub(super) fn is_rejected_sibling(&self, call: &ToolCall) -> bool {
+        let mut parents = call.parent_call_id.iter();
+        parents.any(|parent| self.rejected_parents.contains(parent))
+    }
+
     /// Polls everything in a fixed order. Tool and model output is read only if `has_room`.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, has_room: bool) -> Poll<WorkEvent> {
         if let Some(hook) = &mut self.hook
