@@ -9,6 +9,7 @@ pub use open_request::{Instructions, OpenError, OpenRequest};
 
 use crate::{
     client::ClientPorts,
+    code_mode::Protocol,
     cost_report::CostReport,
     session::{RememberedApprovals, Session, SessionEnv, SessionParts},
     settings::{Settings, SettingsResolver},
@@ -159,6 +160,9 @@ impl Agent {
         let mut settings = self.resolve_settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
             settings.thinking = parse_thinking(thinking).unwrap_or(settings.thinking);
+        }
+        if let Some(protocol) = info.protocol.as_deref() {
+            settings.protocol = Protocol::parse(protocol).unwrap_or(settings.protocol);
         }
         let mut ports = ports(id);
         let workspace = open_workspace(&request, &ports)?;

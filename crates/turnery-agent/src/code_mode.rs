@@ -33,6 +33,17 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All protocols, the default first.
+    pub const ALL: [Self; 2] = [Self::Tools, Self::Code];
+
+    /// Returns the protocol with this name; `None` if there is none.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.as_str() == name)
+    }
+
     /// Returns the name used in configuration and on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {

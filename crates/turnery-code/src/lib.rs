@@ -46,6 +46,12 @@ pub fn init() {
     }
 }
 
+/// Returns true if there is a worker, so that sessions can run code.
+#[must_use]
+pub fn is_available() -> bool {
+    WORKER_EXECUTABLE.get().is_some()
+}
+
 /// Makes `program` the worker of all sessions. It must be an executable whose `main` begins with [`init`],
 /// such as `turnery-code-worker` of this crate. For programs whose own executable cannot call `init`. Only the
 /// first call of `init` or `use_worker` has an effect.

@@ -2,8 +2,8 @@
 //! (TURN-5).
 
 use crate::{
-    CallId, ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
-    LoopRecord, LoopStatus, Message, ParallelGroup, ToolState, TurnId, TurnRecord, Usage,
+    CallId, ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage,
+    LoopId, LoopRecord, LoopStatus, Message, ParallelGroup, ToolState, TurnId, TurnRecord, Usage,
 };
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@
 //! ```
 //!
 //! [`converse()`] and [`generate_text`] call a model without a session. Everything of the crates below is in
-//! [`engine`], [`models`], [`store`] and [`tools`]; a program with tools that start processes calls
-//! [`tools::processes::init`] first.
+//! [`engine`], [`models`], [`store`], [`tools`] and [`code`]; a program with tools that start processes calls
+//! [`tools::processes::init`] first, and one whose models act by code calls [`code::init`].
 
 pub mod prelude;
 
@@ -54,6 +54,7 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 pub use turnery_agent::*;
+pub use turnery_code as code;
 pub use turnery_engine::{
     self as engine, Content, Limits, Outcome, OutcomeCategory, SessionId, TurnFinish, Usage,
 };

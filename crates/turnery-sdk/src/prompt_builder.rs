@@ -160,7 +160,8 @@ impl PromptBuilder {
         self
     }
 
-    /// Sets how the model acts in this prompt: by tool calls, or by code (LASH-5).
+    /// Sets how the model acts in this prompt: by tool calls, or by code (LASH-5). Code requires a program whose
+    /// `main` begins with [`code::init`](crate::code::init); the prompt fails otherwise.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.options.protocol = Some(protocol);
         self

@@ -231,6 +231,7 @@ async fn store_content(
     let patch = SessionPatch {
         title: Some(session.title),
         thinking: session.thinking,
+        protocol: session.protocol,
         updated_at: Some(session.updated_at),
         ..SessionPatch::default()
     };

@@ -187,6 +187,7 @@ impl NewSession {
             tip_loop_id: None,
             spawned_by: self.spawned_by,
             thinking: None,
+            protocol: None,
             always: Vec::new(),
             archived: false,
         }
@@ -242,6 +243,9 @@ pub struct SessionInfo {
     /// Thinking level, if one was chosen in this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
+    /// How the model acts, if that was chosen in this session: `tools` or `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// Remembered approvals (PERM-6). Never exported or imported: permissions do not travel with a document.
     #[serde(skip)]
     pub always: Vec<RememberedApproval>,
@@ -313,6 +317,8 @@ pub struct SessionPatch {
     pub updated_at: Option<Timestamp>,
     /// Thinking level.
     pub thinking: Option<String>,
+    /// How the model acts: `tools` or `code`.
+    pub protocol: Option<String>,
     /// Archived state.
     pub archived: Option<bool>,
     /// Approval to remember; a duplicate changes nothing.
@@ -333,6 +339,7 @@ impl SessionPatch {
         set(&mut info.roots, self.roots);
         set(&mut info.updated_at, self.updated_at);
         set(&mut info.thinking, self.thinking.map(Some));
+        set(&mut info.protocol, self.protocol.map(Some));
         set(&mut info.archived, self.archived);
         if let Some(always) = self.always
             && !info.always.contains(&always)

@@ -1,9 +1,9 @@
-//! Options of a session: mode, model and thinking level.
+//! Options of a session: mode, model, thinking level and protocol.
 
 use crate::{server::rpc_error::RpcError, view::meta::turnery_meta};
 use agent_client_protocol_schema::v1::Meta;
 use serde_json::json;
-use turnery_agent::{Session, SessionOptions};
+use turnery_agent::{Protocol, Session, SessionOptions};
 use turnery_models::Thinking;
 use turnery_tools::Mode;
 
@@ -11,6 +11,7 @@ use turnery_tools::Mode;
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 pub(crate) const THINKING: &str = "thinking";
+pub(crate) const PROTOCOL: &str = "protocol";
 
 pub(crate) const THINKING_LEVELS: [(Thinking, &str); 5] = [
     (Thinking::Default, "Default"),
@@ -63,6 +64,19 @@ fn parse_thinking(id: &str) -> Result<Thinking, RpcError> {
         })
 }
 
+pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tools => "Tool calls",
+        Protocol::Code => "Code",
+    }
+}
+
+/// Parses a protocol id.
+fn parse_protocol(id: &str) -> Result<Protocol, RpcError> {
+    Protocol::parse(id)
+        .ok_or_else(|| unknown_value_error(PROTOCOL, id, &Protocol::ALL.map(Protocol::as_str)))
+}
+
 fn unknown_value_error(option: &str, value: &str, known: &[&str]) -> RpcError {
     RpcError::invalid_params(format!(
         "{value:?} is not a value of {option}: choose one of {}.",
@@ -76,9 +90,11 @@ pub(crate) async fn set_option(session: &Session, id: &str, value: &str) -> Resu
         MODE => session.set_mode(parse_mode(value)?).await?,
         MODEL => session.set_model(value).await?,
         THINKING => session.set_thinking(parse_thinking(value)?).await?,
+        PROTOCOL => session.set_protocol(parse_protocol(value)?).await?,
         unknown => {
             return Err(RpcError::invalid_params(format!(
-                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
+                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL}, {THINKING} or \
+                 {PROTOCOL}."
             )));
         }
     }

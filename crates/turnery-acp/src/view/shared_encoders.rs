@@ -9,7 +9,8 @@ macro_rules! define_shared_encoders {
             meta::turnery_meta,
             rfc3339::format_rfc3339,
             session_options::{
-                MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name,
+                MODE, MODEL, PROTOCOL, THINKING, THINKING_LEVELS, mode_description, mode_name,
+                protocol_name,
             },
         };
         use agent_client_protocol_schema::$version::{
@@ -20,7 +21,9 @@ macro_rules! define_shared_encoders {
             ToolCallContent, ToolCallLocation, ToolKind,
         };
         use serde_json::Value;
-        use turnery_agent::{PermissionChoice, PermissionChoiceKind, SessionOptions, view};
+        use turnery_agent::{
+            PermissionChoice, PermissionChoiceKind, Protocol, SessionOptions, view,
+        };
         use turnery_engine::{
             CallKind, CompactionBlock, Content, Location, PlanPriority, PlanStatus, Timestamp,
         };
@@ -207,6 +210,10 @@ macro_rules! define_shared_encoders {
                 .into_iter()
                 .map(|(level, name)| SessionConfigSelectOption::new(level.as_str(), name))
                 .collect();
+            let protocols: Vec<_> = Protocol::ALL
+                .into_iter()
+                .map(|it| SessionConfigSelectOption::new(it.as_str(), protocol_name(it)))
+                .collect();
             vec![
                 SessionConfigOption::select(MODE, "Mode", options.mode.as_str(), modes)
                     .description(mode_description(options))
@@ -222,6 +229,16 @@ macro_rules! define_shared_encoders {
                 )
                 .description("How much the model thinks before it answers".to_owned())
                 .category(SessionConfigOptionCategory::ThoughtLevel),
+                SessionConfigOption::select(
+                    PROTOCOL,
+                    "Acting",
+                    options.protocol.as_str(),
+                    protocols,
+                )
+                .description(
+                    "How the model acts: by tool calls, or by Python code that calls the tools"
+                        .to_owned(),
+                ),
             ]
         }
     };

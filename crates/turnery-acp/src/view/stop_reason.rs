@@ -104,6 +104,7 @@ pub(crate) fn prompt_error(error: &PromptError) -> RpcError {
             "The session cannot continue like this",
             false,
         ),
+        PromptError::NoInterpreter => ("no_interpreter", "Code mode is not available here", false),
         PromptError::Withdrawn => ("withdrawn", "The prompt was withdrawn", true),
         PromptError::Server(_) => ("mcp_prompt", "The prompt could not be written", true),
     };

@@ -138,6 +138,16 @@ fn option_and_approval_survive_reload() {
             questions.iter().all(|seen| seen.get("id").is_none()),
             "{method}"
         );
+        let set = json!({"sessionId": id, "configId": "protocol", "value": "code"});
+        result_of(&client.request("session/set_config_option", set));
+        client.close_and_join();
+        let mut client = world.client(json!({}));
+        let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+        let opened = client.request(method, at);
+        let options = &result_of(&opened)["configOptions"];
+        assert_eq!(options[3]["currentValue"], "code", "{method}");
+        let set = json!({"sessionId": id, "configId": "protocol", "value": "tools"});
+        result_of(&client.request("session/set_config_option", set));
         client.close_and_join();
     }
     assert_eq!(world.run_log.all(), ["change", "change", "change"]);

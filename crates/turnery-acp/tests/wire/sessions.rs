@@ -215,16 +215,19 @@ fn modes_and_config_options_agree() {
         .collect();
     assert_eq!(ids, ["ask", "edit", "plan", "auto"]);
     let options = made["configOptions"].as_array().expect("a list");
-    let shape: Vec<[&Value; 3]> = options
+    let shape: Vec<[&str; 3]> = options
         .iter()
-        .map(|option| [&option["id"], &option["category"], &option["type"]])
+        .map(|option| {
+            ["id", "category", "type"].map(|key| option[key].as_str().unwrap_or_default())
+        })
         .collect();
     assert_eq!(
         shape,
         [
             ["mode", "mode", "select"],
             ["model", "model", "select"],
-            ["thinking", "thought_level", "select"]
+            ["thinking", "thought_level", "select"],
+            ["protocol", "", "select"]
         ]
     );
     for option in options {
@@ -258,7 +261,7 @@ fn modes_and_config_options_agree() {
 
     let answer = client.request("session/set_config_option", set("thinking", "high"));
     let options = &result_of(&answer)["configOptions"];
-    assert_eq!(options.as_array().map(Vec::len), Some(3));
+    assert_eq!(options.as_array().map(Vec::len), Some(4));
     assert_eq!(options[2]["currentValue"], "high");
 
     for (method, params) in [
@@ -268,6 +271,7 @@ fn modes_and_config_options_agree() {
         ),
         ("session/set_config_option", set("mode", "yolo")),
         ("session/set_config_option", set("thinking", "yolo")),
+        ("session/set_config_option", set("protocol", "yolo")),
         ("session/set_config_option", set("model", "nobody/nothing")),
         ("session/set_config_option", set("other", "ask")),
         (

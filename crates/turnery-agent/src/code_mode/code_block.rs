@@ -74,7 +74,8 @@ struct Fence {
 
 impl Fence {
     fn is_closed_by(self, line: &str) -> bool {
-        split_fence(line).is_some_and(|(fence, rest)| fence.length >= self.length && rest.is_empty())
+        split_fence(line)
+            .is_some_and(|(fence, rest)| fence.length >= self.length && rest.is_empty())
     }
 
     /// Returns a line of the block without the indentation of the fence.
@@ -234,7 +235,10 @@ mod tests {
             ("```rust\nx\n```\n```python\ny\n```\n", Some("y\n")),
             ("```\nplain\n```\n", None),
             ("Use `x` or ```python inline```.", None),
-            ("  ```python\n  if a:\n      b\nc\n  ```\n", Some("if a:\n    b\nc\n")),
+            (
+                "  ```python\n  if a:\n      b\nc\n  ```\n",
+                Some("if a:\n    b\nc\n"),
+            ),
             ("    ```python\nx\n    ```\n", None),
             ("```python title=\"a.py\"\na\n```\n", Some("a\n")),
             ("```python-repl\na\n```\n", None),

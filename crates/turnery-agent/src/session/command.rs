@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     cancels::Cancels,
+    code_mode::Protocol,
     evaluate::{Candidate, SelectionStrategy},
     sink::PromptSinks,
 };
@@ -49,6 +50,7 @@ pub(crate) enum OptionChange {
     Mode(Mode),
     Model(ModelName),
     Thinking(Thinking),
+    Protocol(Protocol),
     Title(String),
 }
 

@@ -72,6 +72,11 @@ pub enum PromptError {
     /// The session cannot be continued as requested; the prompt did not begin.
     #[error(transparent)]
     Continue(#[from] ContinueError),
+    /// The prompt was to act by code, and the program has no interpreter; the prompt did not begin.
+    #[error(
+        "code mode is not available in this program: its `main` has to begin with `turnery_sdk::code::init()`"
+    )]
+    NoInterpreter,
     /// The prompt was withdrawn before it began.
     #[error("the prompt was withdrawn before it began")]
     Withdrawn,

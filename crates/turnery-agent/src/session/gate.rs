@@ -197,7 +197,8 @@ impl GateDecision {
     /// not ask again and again.
     pub(crate) fn reject_question(&mut self) {
         if matches!(self, Self::Ask(_)) {
-            let reason = "the user was not asked, because they rejected an earlier call of this code";
+            let reason =
+                "the user was not asked, because they rejected an earlier call of this code";
             *self = Self::Settled(Verdict::Deny(reason.to_owned()));
         }
     }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     cancels::Cancels,
+    code_mode::Protocol,
     evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy},
     observe::{EventSource, Observer, ObserverCursor},
     usage_report::UsageReport,
@@ -315,6 +316,11 @@ impl Session {
     /// Sets the thinking level, effective from the next turn.
     pub async fn set_thinking(&self, thinking: Thinking) -> Result<(), SetOptionError> {
         self.set(OptionChange::Thinking(thinking)).await
+    }
+
+    /// Sets how the model acts, effective from the next prompt.
+    pub async fn set_protocol(&self, protocol: Protocol) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Protocol(protocol)).await
     }
 
     /// Sets the title; prompts no longer change it.

@@ -4,6 +4,7 @@ use super::{
     SessionOptions, command::OptionChange, conversation::Conversation, env::SessionEnv,
     errors::SetOptionError,
 };
+use crate::code_mode::Protocol;
 use futures_util::future::BoxFuture;
 use std::{
     sync::Arc,
@@ -27,6 +28,7 @@ pub(crate) enum ResolvedOption {
     Model(Arc<dyn Model>),
     Title(String),
     Thinking(Thinking),
+    Protocol(Protocol),
 }
 
 impl PendingOptionChange {
@@ -49,6 +51,7 @@ impl PendingOptionChange {
             },
             OptionChange::Title(title) => ResolvedOption::Title(title),
             OptionChange::Thinking(thinking) => ResolvedOption::Thinking(thinking),
+            OptionChange::Protocol(protocol) => ResolvedOption::Protocol(protocol),
         };
         let mut patch = SessionPatch::default();
         match &option {
@@ -57,6 +60,9 @@ impl PendingOptionChange {
             ResolvedOption::Title(title) => patch.title = Some(Some(title.clone())),
             ResolvedOption::Thinking(thinking) => {
                 patch.thinking = Some(thinking.as_str().to_owned())
+            }
+            ResolvedOption::Protocol(protocol) => {
+                patch.protocol = Some(protocol.as_str().to_owned())
             }
         }
         let (store, id) = (Arc::clone(&env.store), conversation.info.id.clone());
@@ -111,6 +117,10 @@ impl ResolvedOption {
             Self::Thinking(thinking) => {
                 env.settings.thinking = thinking;
                 options.send_modify(|options| options.thinking = thinking);
+            }
+            Self::Protocol(protocol) => {
+                env.settings.protocol = protocol;
+                options.send_modify(|options| options.protocol = protocol);
             }
         }
     }

@@ -22,6 +22,8 @@ pub struct SessionOptions {
     pub models: Vec<ModelInfo>,
     /// Thinking level.
     pub thinking: Thinking,
+    /// How the model acts.
+    pub protocol: Protocol,
     /// One sentence for the user on how commands are sandboxed, or that they are not.
     pub sandbox: Arc<str>,
     /// Slash commands that expand to prompt text.

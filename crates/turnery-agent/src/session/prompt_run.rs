@@ -102,6 +102,9 @@ impl SessionTask {
             self.env.price_for_limits(&budget.limits, &**model)?;
         }
         let protocol = options.protocol.unwrap_or(settings.protocol);
+        if protocol == Protocol::Code && !turnery_code::is_available() {
+            return Err(PromptError::NoInterpreter);
+        }
         let finish = match protocol {
             Protocol::Tools => options.finish.clone(),
             Protocol::Code => options.finish.for_code(),

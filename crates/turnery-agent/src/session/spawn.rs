@@ -47,6 +47,7 @@ impl SessionParts<'_> {
             model: env.model.info().name.to_string(),
             models: selectable_models(&env.models, &*env.model, &settings.model),
             thinking: settings.thinking,
+            protocol: settings.protocol,
             sandbox: settings
                 .sandbox
                 .describe(env.workspace.terminals().is_some())

@@ -13,14 +13,15 @@ const APPLICATION_ID: i64 = 0x7475_726e;
 
 /// Schema of the current version. Version 1 was never released.
 const SCHEMA: &str = include_str!("schema.sql");
-const SCHEMA_VERSION: i64 = 6;
+const SCHEMA_VERSION: i64 = 7;
 
 /// Migrations from each earlier version to the next.
-const MIGRATIONS: [(i64, &str); 4] = [
+const MIGRATIONS: [(i64, &str); 5] = [
     (2, include_str!("from_2.sql")),
     (3, include_str!("from_3.sql")),
     (4, include_str!("from_4.sql")),
     (5, include_str!("from_5.sql")),
+    (6, include_str!("from_6.sql")),
 ];
 
 /// Page size, large enough for most loops, so that a commit writes few pages. Unit: bytes.

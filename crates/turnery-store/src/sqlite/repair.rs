@@ -220,7 +220,7 @@ impl SessionRepair<'_> {
                 "head_version" | "archived" | "loop_count" | "fence" | "lost_number" => {
                     Value::Integer(0)
                 }
-                "title" | "tip_loop_id" | "spawned_by" | "thinking" => Value::Null,
+                "title" | "tip_loop_id" | "spawned_by" | "thinking" | "protocol" => Value::Null,
                 "owner_id" | "process" | "expires_at" => Value::Null,
                 _ => continue,
             };

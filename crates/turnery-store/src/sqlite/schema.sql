@@ -14,6 +14,7 @@ CREATE TABLE sessions (
     model        TEXT NOT NULL,
     mode         TEXT NOT NULL,
     thinking     TEXT,                       -- NULL: as configured
+    protocol     TEXT,                       -- NULL: as configured
     always       TEXT NOT NULL DEFAULT '[]', -- JSON array: what the person has answered for good
     archived     INTEGER NOT NULL DEFAULT 0, -- 1: put away, and listed only when asked for
     created_at   TEXT NOT NULL,

@@ -14,10 +14,10 @@ use std::path::Path;
 use turnery_engine::SessionId;
 
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
-     spawned_by, thinking, always, archived, folder";
+     spawned_by, thinking, always, archived, folder, protocol";
 
 /// Number of columns in [`COLUMNS`].
-pub(super) const COLUMN_COUNT: usize = 15;
+pub(super) const COLUMN_COUNT: usize = 16;
 
 /// Index of `updated_at` in [`COLUMNS`].
 const UPDATED_AT_COLUMN: usize = 7;
@@ -141,7 +141,8 @@ pub(super) fn patch(
         "UPDATE sessions SET title = iif(?2, ?3, title), model = coalesce(?4, model), \
          mode = coalesce(?5, mode), roots = coalesce(?6, roots), \
          updated_at = coalesce(?7, updated_at), thinking = coalesce(?8, thinking), \
-         always = coalesce(?9, always), archived = coalesce(?10, archived) WHERE session_id = ?1",
+         always = coalesce(?9, always), archived = coalesce(?10, archived), \
+         protocol = coalesce(?11, protocol) WHERE session_id = ?1",
     )?;
     let named = patch.clone();
     patch.apply(&mut info);
@@ -158,7 +159,8 @@ pub(super) fn patch(
         named.updated_at.map(format_time),
         named.thinking,
         always.transpose()?,
-        named.archived
+        named.archived,
+        named.protocol
     ])?;
     drop(update);
     db.commit()?;
@@ -219,6 +221,7 @@ pub(super) fn read_columns(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>
         archived: columns
             .get(13, "archived", |column| Ok(row.get(column)?))
             .unwrap_or_default(),
+        protocol: columns.optional(15, "protocol"),
     };
     (info, columns.unreadable)
 }

@@ -9,11 +9,12 @@ use turnery_store::{
 };
 
 /// Version 1 was never released, and is refused (see `files`).
-const VERSIONS: [(u32, &str); 4] = [
+const VERSIONS: [(u32, &str); 5] = [
     (2, include_str!("versions/version_2.sql")),
     (3, include_str!("versions/version_3.sql")),
     (4, include_str!("versions/version_4.sql")),
     (5, include_str!("versions/version_5.sql")),
+    (6, include_str!("versions/version_6.sql")),
 ];
 
 /// Returns name and type of all columns, and the names of all other objects.

@@ -47,6 +47,7 @@ async fn created_session_is_read_back(world: &World) {
         tip_loop_id: None,
         spawned_by: None,
         thinking: None,
+        protocol: None,
         always: Vec::new(),
         archived: false,
     };
@@ -97,6 +98,8 @@ async fn patch_changes_only_named_fields(world: &World) {
         model: Some("offline/other".into()),
         roots: Some(vec!["/srv".into()]),
         updated_at: Some(at(77)),
+        thinking: Some("high".into()),
+        protocol: Some("code".into()),
         ..SessionPatch::default()
     };
     let expected = SessionInfo {
@@ -104,9 +107,12 @@ async fn patch_changes_only_named_fields(world: &World) {
         model: "offline/other".into(),
         roots: vec!["/srv".into()],
         updated_at: at(77),
+        thinking: Some("high".into()),
+        protocol: Some("code".into()),
         ..expected
     };
-    assert_eq!(store.patch(&id, patch).await, Ok(expected));
+    assert_eq!(store.patch(&id, patch).await, Ok(expected.clone()));
+    assert_eq!(store.info(&id).await, Ok(expected));
 }
 
 /// DEL-1, DEL-2.

@@ -136,8 +136,7 @@ pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
 
 /// Parses how the model acts; the error lists the valid names.
 pub(crate) fn protocol(text: &str) -> Result<Protocol, String> {
-    let all = [Protocol::Tools, Protocol::Code];
-    parse_named(text, "protocol", all, Protocol::as_str)
+    parse_named(text, "protocol", Protocol::ALL, Protocol::as_str)
 }
 
 /// Returns the value with the name `text`. `what` says for the error what kind of value it is.

@@ -177,6 +177,9 @@ pub(super) async fn open_session(
     if let Some(thinking) = flags.thinking {
         session.set_thinking(thinking).await?;
     }
+    if let Some(protocol) = flags.protocol {
+        session.set_protocol(protocol).await?;
+    }
     Ok(session)
 }
 

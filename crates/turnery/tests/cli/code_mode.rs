@@ -1,6 +1,9 @@
 //! Code mode: the model acts by blocks of Python, run by a worker process of turnery.
 
-use crate::home::Home;
+use crate::{
+    editor::{Editor, StartedProcess},
+    home::Home,
+};
 use serde_json::{Value, json};
 
 /// Returns a step with prose and a block of code.
@@ -117,4 +120,133 @@ async fn failures_of_code_are_explained_to_the_model() {
         {"steps": [{"text": "```python\nprint(1)\n"}]},
     ]));
     assert_eq!(run(&home, &unclosed, &[]).await["text"], "fine");
+}
+
+/// Once the user has rejected a call of a block, its other calls are not asked about; the next block asks again.
+// proves: UP-33
+#[tokio::test]
+async fn rejected_code_does_not_ask_again() {
+    let home = Home::new();
+    let code = "for i in range(5):\n    try:\n        write_file(f'{i}.txt', 'x')\n    \
+                except RuntimeError as error:\n        print(i, error)";
+    let model = home.scripted_model(json!([
+        {"steps": [block(code)]},
+        {"steps": [block(&format!("print('again')\n{code}"))]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut editor, id) =
+        Editor::with_session(&home, &["acp", "--protocol", "code", "--model", &model]).await;
+    editor.send_prompt(2, &id).await;
+    loop {
+        let message = editor
+            .wait_for(|it| it["id"] == 2 || it["method"] == "session/request_permission")
+            .await;
+        if message.get("method").is_none() {
+            assert_eq!(message["result"]["stopReason"], "end_turn", "{message}");
+            break;
+        }
+        let outcome = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
+        editor
+            .send(json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome}))
+            .await;
+    }
+    let asked = |it: &&Value| it["method"] == "session/request_permission";
+    assert_eq!(editor.said.iter().filter(asked).count(), 2);
+    let ended = |it: &&Value| {
+        let update = &it["params"]["update"];
+        let is_block = update["_meta"]["turnery"].get("parentCallId").is_none();
+        update["status"] == "completed" && is_block
+    };
+    let outputs: Vec<String> = editor
+        .said
+        .iter()
+        .filter(ended)
+        .map(Value::to_string)
+        .collect();
+    assert_eq!(outputs.len(), 2, "{outputs:?}");
+    for output in outputs {
+        assert!(output.contains("0 the user rejected this call"), "{output}");
+        assert!(output.contains("4 the user was not asked"), "{output}");
+    }
+}
+
+/// An editor shows a block as a call with its code and output, and the calls of the block, which name it.
+// proves: UP-33
+#[tokio::test]
+async fn editor_shows_code_and_its_calls() {
+    let home = Home::new();
+    home.write_file("project/a.txt", "alpha\n");
+    let model = home.scripted_model(json!([
+        {"steps": [block("print('**' + read_file('a.txt'))")]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut editor, id) = Editor::with_session(&home, &["acp", "--model", &model]).await;
+    let code_mode = json!({"sessionId": id, "configId": "protocol", "value": "code"});
+    let set = editor
+        .request(2, "session/set_config_option", code_mode)
+        .await;
+    assert!(set.get("error").is_none(), "{set}");
+    let end = editor.prompt(3, &id).await;
+    assert_eq!(end["result"]["stopReason"], "end_turn", "{end}");
+    let updates = editor.said.iter().map(|it| &it["params"]["update"]);
+    let calls: Vec<&Value> = updates
+        .filter(|it| {
+            it["sessionUpdate"] == "tool_call" || it["sessionUpdate"] == "tool_call_update"
+        })
+        .collect();
+    let block = calls
+        .iter()
+        .find(|it| it["kind"] == "execute")
+        .expect("a block");
+    let of_block: Vec<String> = calls
+        .iter()
+        .filter(|it| it["toolCallId"] == block["toolCallId"])
+        .map(|it| it["content"].to_string())
+        .collect();
+    let last = of_block.last().expect("an end");
+    assert!(
+        last.contains("```python\\nprint('**' + read_file('a.txt'))"),
+        "{last}"
+    );
+    // The output is text, not Markdown.
+    assert!(last.contains("```\\n**"), "{last}");
+    let nested: Vec<&&Value> = calls.iter().filter(|it| it["kind"] == "read").collect();
+    assert!(!nested.is_empty());
+    for call in nested {
+        assert_eq!(
+            call["_meta"]["turnery"]["parentCallId"],
+            block["toolCallId"]
+        );
+    }
+}
+
+/// Cancelling a prompt ends the command that its code has started.
+// proves: LASH-91, UP-33
+#[tokio::test]
+async fn cancel_ends_command_of_code() {
+    let home = Home::new();
+    let command = "shell('echo $$ > pid.new; mv pid.new pid; exec sleep 1000')";
+    let model = home.scripted_model(json!([{"steps": [block(command)]}]));
+    let args = [
+        "acp",
+        "--protocol",
+        "code",
+        "--mode",
+        "auto",
+        "--model",
+        &model,
+    ];
+    let (mut editor, id) = Editor::with_session(&home, &args).await;
+    editor.send_prompt(2, &id).await;
+    let pid = home.project_folder().join("pid");
+    // No event reports that a command has written a file.
+    while !pid.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let process = StartedProcess::from_pid_file(&pid);
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
+    editor.send(cancel).await;
+    let end = editor.wait_for(|it| it["id"] == 2).await;
+    assert_eq!(end["result"]["stopReason"], "cancelled", "{end}");
+    process.wait_for_exit();
 }

@@ -5,6 +5,7 @@ mod acp;
 mod audio;
 mod backpressure;
 mod client_terminal;
+mod code_embedding;
 mod code_mode;
 mod command_policy;
 mod costs;

@@ -3,8 +3,8 @@
 use crate::{
     code_mode::Protocol,
     session::{
-        SessionHistory, command::PromptKind, loop_plan::LoopPlan, pending_beginning::emitted_events,
-        prompt_scope::PromptScope, task::SessionTask,
+        SessionHistory, command::PromptKind, loop_plan::LoopPlan,
+        pending_beginning::emitted_events, prompt_scope::PromptScope, task::SessionTask,
     },
 };
 use std::sync::Arc;
