@@ -8,6 +8,7 @@
 mod commit_args;
 mod config;
 mod covered_commands;
+mod covered_options;
 #[cfg(test)]
 mod embedded_repository_tests;
 pub(crate) mod environment;
@@ -241,7 +242,11 @@ impl RepositoryCheck<'_> {
         for above in folder.ancestors() {
             match entry_kind(&above.join(".git")) {
                 EntryKind::Absent => {}
-                EntryKind::Folder | EntryKind::File => return self.is_plain_work_tree(above, &[]),
+                // Without its `.git`, git would take such a folder itself.
+                EntryKind::Folder | EntryKind::File => {
+                    let may_change = self.run.runs_hooks() && may_be_git_dir(above);
+                    return !may_change && self.is_plain_work_tree(above, &[]);
+                }
                 EntryKind::Other => return false,
             }
             if may_be_git_dir(above) {

@@ -185,7 +185,6 @@ fn unlisted_command_is_suggested_exactly() {
         "git add -A",
         "git commit -am x",
         "git fetch origin",
-        "git grep -O./evil.sh x",
         "git merge x",
         "git pull",
         "git push",
@@ -205,6 +204,11 @@ fn unlisted_command_is_suggested_exactly() {
             format!("shell({line})"),
             "{line}"
         );
+    }
+    // No rule covers git with a program of the project.
+    for line in ["git grep -O./evil.sh x", "git rebase -x ./evil.sh main"] {
+        let judged = bench.judge(&Policy::new(Mode::Ask, vec![], vec![]), line);
+        assert_eq!(judged, Judgement::Ask { always: None }, "{line}");
     }
 }
 

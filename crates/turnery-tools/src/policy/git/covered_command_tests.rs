@@ -263,3 +263,95 @@ fn files_moved_into_git_folder_are_asked_about() {
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
 }
+
+/// Two branches that change the same file, so that a merge is not trivial.
+fn fixture_with_conflict() -> GitFixture {
+    let bench = GitFixture::new();
+    bench.git("checkout -q -- .");
+    bench.git("checkout -q -b topic");
+    fs::write(bench.work_tree.join("src/a.txt"), "topic\n").unwrap();
+    bench.git("commit -q -a -m topic");
+    bench.git("checkout -q main");
+    fs::write(bench.work_tree.join("src/a.txt"), "main\n").unwrap();
+    bench.git("commit -q -a -m main");
+    bench
+}
+
+/// Git's strategies in shell run what their options contain; other options write any file.
+#[test]
+fn options_that_run_or_write_are_asked_about() {
+    let policy = git_policy();
+    let patch = "diff --git a/.git/hooks/post-index-change b/.git/hooks/post-index-change\n\
+                 new file mode 100755\n--- /dev/null\n+++ b/.git/hooks/post-index-change\n\
+                 @@ -0,0 +1,2 @@\n+#!/bin/sh\n+: > 'ROOT/mark'\n";
+    for line in [
+        "git merge -s octopus -X '' -X h -X '};EVIL;:${y' topic",
+        "git rebase -s octopus -X '' -X h -X '$(EVIL)' topic",
+        "git cherry-pick --strategy octopus -X '' -X h -X '$(EVIL)' topic",
+        "git apply --apply --unsafe-paths --build-fake-ancestor=fake x.patch",
+        "git apply --apply --unsafe --build-fake=fake x.patch",
+        "git rebase -x EVIL HEAD~1",
+        "git bisect start HEAD HEAD~2 && git bisect run EVIL",
+    ] {
+        let bench = fixture_with_conflict();
+        let root = bench.root.display().to_string();
+        fs::write(
+            bench.work_tree.join("x.patch"),
+            patch.replace("ROOT", &root),
+        )
+        .unwrap();
+        fs::remove_dir_all(bench.work_tree.join(".git/hooks")).unwrap();
+        let line = line.replace("EVIL", &bench.evil_program());
+        let judged = bench.judge(&policy, &bench.work_tree, &line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works.
+        let output = bench.run(&bench.work_tree, &line, &bench.environment());
+        assert!(bench.take_mark(), "{line}: {output:?}");
+    }
+}
+
+/// A command that damages `.git` lets its children take a repository that is tracked, or the one above.
+#[test]
+fn command_that_overwrites_head_is_asked_about() {
+    let policy = git_policy();
+    let bench = fixture_with_conflict();
+    fs::write(bench.work_tree.join("src/a.txt"), "later\n").unwrap();
+    bench.git("stash");
+    let plain = "git cherry-pick -n --strategy resolve topic";
+    assert_eq!(
+        bench.judge(&policy, &bench.work_tree, plain),
+        Judgement::Allow
+    );
+    for line in [
+        "git cherry-pick -n --strategy resolve --output=.git/HEAD topic",
+        "git stash list --format=%s --output .git/HEAD",
+        "git merge -s resolve -X index-output=.git/HEAD topic",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works.
+        let head = bench.work_tree.join(".git/HEAD");
+        let before = fs::read(&head).unwrap();
+        bench.run(&bench.work_tree, line, &bench.environment());
+        assert_ne!(fs::read(&head).unwrap(), before, "{line}");
+        fs::write(head, before).unwrap();
+        bench.git("reset -q --hard");
+    }
+    // Without its `.git`, git would take the folder itself.
+    for name in ["HEAD", "config"] {
+        fs::copy(
+            bench.work_tree.join(".git").join(name),
+            bench.work_tree.join(name),
+        )
+        .unwrap();
+    }
+    fs::create_dir_all(bench.work_tree.join("objects")).unwrap();
+    let judged = bench.judge(&policy, &bench.work_tree, plain);
+    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+}

@@ -2,6 +2,7 @@
 
 use super::{
     commit_args::{commits_named_files, takes_message},
+    covered_options::has_harmless_options,
     git_dir::{EntryKind, entry_kind},
     has_word, program_name, remotes,
 };
@@ -32,7 +33,7 @@ pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
         && subcommand.is_some_and(remotes::is_known_subcommand)
         && !works_in_other_folder(command)
         && !takes_template(command)
-        && !names_strategy_by_path(command)
+        && has_harmless_options(command)
         && !views_bisection(command)
         && !shows_submodules(command)
         && !commits_named_files(command)
@@ -55,25 +56,6 @@ fn takes_template(command: &SimpleCommand) -> bool {
         None => word.starts_with('-') && word.contains('c'),
     };
     matches!(words.next(), Some("clone" | "init")) && words.any(is_setting)
-}
-
-/// Returns true if a path takes the place of a merge strategy: git runs `git-merge-` followed by it.
-fn names_strategy_by_path(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    let merges = ["cherry-pick", "merge", "pull", "rebase", "revert"];
-    if !words.next().is_some_and(|word| merges.contains(&word)) {
-        return false;
-    }
-    let mut takes_strategy = false;
-    words.any(|word| {
-        let is_option = match word.strip_prefix("--") {
-            Some(long) => long.starts_with("st"),
-            None => word.starts_with('-') && word.contains('s'),
-        };
-        let is_value = takes_strategy || is_option;
-        takes_strategy = is_option;
-        is_value && word.contains('/')
-    })
 }
 
 /// Returns true for `git bisect view`, which runs any subcommand that follows.
