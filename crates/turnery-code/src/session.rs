@@ -70,6 +70,13 @@ impl CodeSession {
         (self.is_restored || is_small).then_some(snapshot)
     }
 
+    /// Ends the worker process if it holds nothing but what the snapshot has. The next block starts another one.
+    pub fn suspend(&mut self) {
+        if !self.has_unsaved_variables {
+            self.worker = None;
+        }
+    }
+
     /// Runs a block of code, which can call `functions` of the host by name. Must be called in a Tokio runtime
     /// with IO and time.
     ///

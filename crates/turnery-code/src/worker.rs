@@ -10,6 +10,8 @@ mod interpreter;
 mod json;
 mod memory_limit;
 mod print_buffer;
+#[cfg(target_os = "linux")]
+mod system_calls;
 
 use crate::protocol::{
     HostMessage, PANIC_EXIT, WorkerMessage, WorkerStart, invalid_data, read_frame,
@@ -58,10 +60,11 @@ fn serve() -> io::Result<i32> {
         .saturating_add(BASE_STACK_BYTES)
         .min(MAX_STACK_BYTES);
     let (sender, receiver) = sync_channel(MAX_FRAMES);
+    let (limited, is_limited) = sync_channel(1);
     let interpreter = thread::Builder::new()
         .name("interpreter".to_owned())
         .stack_size(stack_bytes)
-        .spawn(move || interpret(start, HostChannel::new(receiver, output)))?;
+        .spawn(move || interpret(start, HostChannel::new(receiver, output), &limited))?;
     // Ends the process if the interpreter does, also while the other thread reads.
     thread::Builder::new()
         .name("exit".to_owned())
@@ -73,8 +76,19 @@ fn serve() -> io::Result<i32> {
             };
             std::process::exit(code);
         })?;
-    read_frames(&mut input, &sender);
+    // The interpreter gets nothing to run before.
+    if is_limited.recv().is_ok() {
+        restrict_system_calls();
+        read_frames(&mut input, &sender);
+    }
     Ok(0)
+}
+
+/// Restricts what the process could do if the interpreter had a hole. A kernel without such filters leaves the other
+/// limits: the interpreter offers no IO, and the process can open nothing.
+fn restrict_system_calls() {
+    #[cfg(target_os = "linux")]
+    let _ = system_calls::restrict();
 }
 
 /// Passes frames on until the host closes the input.
@@ -86,9 +100,14 @@ fn read_frames(input: &mut File, frames: &SyncSender<HostFrame>) {
     }
 }
 
-/// Runs blocks until the host is gone.
-fn interpret(start: WorkerStart, mut channel: HostChannel) -> io::Result<()> {
+/// Runs blocks until the host is gone. Sends to `limited` once the process needs no more of the system.
+fn interpret(
+    start: WorkerStart,
+    mut channel: HostChannel,
+    limited: &SyncSender<()>,
+) -> io::Result<()> {
     let memory_limit = MemoryLimit::set(start.memory_bytes, start.snapshot_bytes)?;
+    limited.send(()).map_err(io::Error::other)?;
     let snapshot = match start.has_snapshot {
         true => Some(channel.receive_snapshot()?),
         false => None,

@@ -153,6 +153,46 @@ async fn dropped_block_kills_the_worker_and_the_next_continues() {
     wait_until_childless();
 }
 
+/// A suspended session has no process, unless its variables are in none but it.
+#[tokio::test]
+async fn suspended_session_has_no_process() {
+    let _guard = begin().await;
+    let mut session = CodeSession::new(CodeLimits::default());
+    run(&mut session, "x = 1").await;
+    session.suspend();
+    wait_until_childless();
+    check_value(&mut session, "x", json!(1)).await;
+    // Larger than any snapshot that is kept.
+    run(&mut session, "big = 'y' * 40_000_000").await;
+    let before = worker();
+    session.suspend();
+    check_value(&mut session, "len(big)", json!(40_000_000)).await;
+    assert_eq!(worker(), before);
+    drop(session);
+    wait_until_childless();
+}
+
+/// The kernel refuses the worker's threads nearly all calls.
+#[tokio::test]
+async fn system_calls_of_all_threads_are_filtered() {
+    let _guard = begin().await;
+    let mut session = CodeSession::new(CodeLimits::default());
+    run(&mut session, "x = 1").await;
+    let threads = fs::read_dir(format!("/proc/{}/task", worker())).unwrap();
+    let modes: Vec<String> = threads
+        .map(|thread| {
+            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let mode = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Seccomp:"));
+            mode.unwrap_or_default().trim().to_owned()
+        })
+        .collect();
+    assert_eq!(modes, ["2"; 3]);
+    drop(session);
+    wait_until_childless();
+}
+
 #[tokio::test]
 async fn worker_killed_in_a_block_is_replaced() {
     let _guard = begin().await;

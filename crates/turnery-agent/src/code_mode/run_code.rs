@@ -111,7 +111,7 @@ impl TypedTool for RunCodeTool {
         };
         let images = host.images;
         let state = encode_snapshot(session.snapshot().unwrap_or_default());
-        interpreter.end_block(&cx.call_id);
+        interpreter.end_block(&cx.call_id, &self.interpreter);
         let mut envelope = render_output(output, is_lost, images);
         envelope.state = Some(state);
         Ok(with_code(envelope, &args.code))

@@ -1,9 +1,14 @@
 //! Tracks the variables of the code that a session has run, along its history.
 
 use super::code_block::CODE_TOOL;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Mutex;
+use tokio_util::task::AbortOnDropHandle;
 use turnery_code::{CodeLimits, CodeSession};
 use turnery_engine::{CallId, EventKind, LoopRecord, ToolState};
+
+/// Time after a block until the interpreter's process ends; the next block starts another one in a few milliseconds.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// Variables after the last block of code in a history. They belong to the current frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +65,14 @@ pub(crate) struct SessionInterpreter {
     session: Option<CodeSession>,
     /// Call of the last block that it ran.
     last_call: Option<CallId>,
+    /// Ends the interpreter's process once it has been idle for long.
+    idle_timer: Option<AbortOnDropHandle<()>>,
 }
 
 impl SessionInterpreter {
     /// Returns the interpreter with these variables, and true if they are lost.
     pub(super) fn with_variables(&mut self, variables: &CodeVariables) -> (&mut CodeSession, bool) {
+        self.idle_timer = None;
         if self.last_call != variables.last_call {
             self.session = None;
         }
@@ -81,9 +89,19 @@ impl SessionInterpreter {
         (session, is_lost)
     }
 
-    /// Records the call that has run.
-    pub(super) fn end_block(&mut self, call_id: &CallId) {
+    /// Records the call that has run. `this` is the interpreter itself.
+    pub(super) fn end_block(&mut self, call_id: &CallId, this: &Arc<Mutex<Self>>) {
         self.last_call = Some(call_id.clone());
+        let this = Arc::downgrade(this);
+        let suspend = async move {
+            tokio::time::sleep(MAX_IDLE_TIME).await;
+            if let Some(this) = this.upgrade()
+                && let Some(session) = &mut this.lock().await.session
+            {
+                session.suspend();
+            }
+        };
+        self.idle_timer = Some(AbortOnDropHandle::new(tokio::spawn(suspend)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use turnery_sdk::{
-    FinalAnswerFormat,
+    FinalAnswerFormat, Protocol,
     models::{Scenario, ScriptedModel},
     prelude::*,
 };
@@ -68,4 +68,15 @@ async fn any_value_ends_a_prompt_without_schema() {
     let output = session.new_prompt("Rate it.").require_finish();
     let output = output.run().await.unwrap();
     assert_eq!(output.value(), Some(&json!({"rating": 5})));
+}
+
+/// A program without an interpreter is told so before the prompt begins.
+// proves: UP-33
+#[tokio::test]
+async fn code_mode_without_interpreter_is_an_error() {
+    let session = agent(SCRIPT).new_session().open().await.unwrap();
+    let prompt = session.new_prompt("Rate it.").protocol(Protocol::Code);
+    let error = prompt.run().await.unwrap_err().to_string();
+    assert!(error.contains("`turnery_sdk::code::init()`"), "{error}");
+    assert_eq!(session.records().await.unwrap(), []);
 }
