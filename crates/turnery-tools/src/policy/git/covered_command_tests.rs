@@ -290,7 +290,10 @@ fn options_that_run_or_write_are_asked_about() {
         "git cherry-pick --strategy octopus -X '' -X h -X '$(EVIL)' topic",
         "git apply --apply --unsafe-paths --build-fake-ancestor=fake x.patch",
         "git apply --apply --unsafe --build-fake=fake x.patch",
+        "git apply --apply --exclude -- --unsafe-paths --build-fake-ancestor=fake x.patch",
+        "git merge -m -- -s octopus -X '' -X h -X '$(EVIL)' topic",
         "git rebase -x EVIL HEAD~1",
+        "git rebase -x'EVIL #Xours' HEAD~1",
         "git bisect start HEAD HEAD~2 && git bisect run EVIL",
     ] {
         let bench = fixture_with_conflict();
@@ -327,7 +330,9 @@ fn command_that_overwrites_head_is_asked_about() {
     );
     for line in [
         "git cherry-pick -n --strategy resolve --output=.git/HEAD topic",
+        "git cherry-pick -n -- --output=.git/HEAD topic",
         "git stash list --format=%s --output .git/HEAD",
+        "git stash list -- --output=.git/HEAD --format=%s",
         "git merge -s resolve -X index-output=.git/HEAD topic",
     ] {
         let judged = bench.judge(&policy, &bench.work_tree, line);

@@ -3,7 +3,8 @@
 
 use crate::policy::command_line::SimpleCommand;
 
-/// Long options that are harmless in every subcommand that has them, without `no-`. Abbreviations are not known.
+/// Long options that are harmless in every subcommand that has them, without `no-`. Abbreviations are not known, except
+/// where one of these is an abbreviation of another option of some subcommand; that is harmless too.
 const HARMLESS_OPTIONS: &[&str] = &[
     "3way",
     "abbrev",
@@ -52,6 +53,7 @@ const HARMLESS_OPTIONS: &[&str] = &[
     "committer",
     "committer-date-is-author-date",
     "compact-summary",
+    "cone",
     "conflict",
     "contains",
     "continue",
@@ -75,6 +77,7 @@ const HARMLESS_OPTIONS: &[&str] = &[
     "discard-changes",
     "dry-run",
     "edit",
+    "edit-description",
     "empty",
     "end-of-options",
     "exact-match",
@@ -118,6 +121,7 @@ const HARMLESS_OPTIONS: &[&str] = &[
     "ignore-date",
     "ignore-errors",
     "ignore-missing",
+    "ignore-other-worktrees",
     "ignore-removal",
     "ignore-space-at-eol",
     "ignore-space-change",
@@ -208,8 +212,10 @@ const HARMLESS_OPTIONS: &[&str] = &[
     "reapply-cherry-picks",
     "rebase",
     "rebase-merges",
+    "recount",
     "recurse-submodules",
     "recursive",
+    "ref",
     "refetch",
     "reflog",
     "refresh",
@@ -265,6 +271,10 @@ const HARMLESS_OPTIONS: &[&str] = &[
     "summary",
     "symref",
     "tags",
+    "term-bad",
+    "term-good",
+    "term-new",
+    "term-old",
     "text",
     "textconv",
     "theirs",
@@ -320,61 +330,145 @@ const STRATEGY_OPTIONS: &[&str] = &[
     "theirs",
 ];
 
-/// Returns true if all options of the command are harmless. The words must be known.
+/// Short options of a subcommand that are harmless.
+struct ShortOptions {
+    subcommands: &'static [&'static str],
+    flags: &'static str,
+    /// Options whose value may be the rest of the word.
+    valued: &'static str,
+}
+
+/// Short options of all subcommands but `commit`. One with options of several kinds (`git stash list`) has all of them.
+const SHORT_OPTIONS: &[ShortOptions] = &[
+    short_options(&["add", "stage"], "Aefinpuv", ""),
+    short_options(&["am"], "3cikmqsu", "CSp"),
+    short_options(&["annotate", "blame"], "bcefklnpstw", "CLM"),
+    short_options(&["apply"], "3NRqvz", "Cp"),
+    short_options(&["archive"], "lv", ""),
+    short_options(&["branch"], "CDMacdfilmqrtv", "u"),
+    short_options(&["cat-file"], "Zepst", ""),
+    short_options(&["check-ignore"], "nqvz", ""),
+    short_options(&["checkout"], "dflmpqt", "Bb"),
+    short_options(&["cherry"], "v", ""),
+    short_options(&["cherry-pick"], "enrsx", "Sm"),
+    short_options(&["clean"], "Xdfinqx", "e"),
+    short_options(&["clone"], "lnqsv", "bjo"),
+    short_options(&["config"], "lz", ""),
+    short_options(&["count-objects"], "Hv", ""),
+    short_options(&["fetch"], "46afkmnpqtuv", "jo"),
+    short_options(&["for-each-ref"], "pst", ""),
+    short_options(&["fsck", "gc"], "qv", ""),
+    short_options(&["grep"], "EFGHILPWachilnopqrvwz", "ABCem"),
+    short_options(&["init"], "q", "b"),
+    short_options(&["ls-files"], "cdfikmostuvz", "x"),
+    short_options(&["ls-remote"], "qt", "o"),
+    short_options(&["ls-tree"], "dlrtz", ""),
+    short_options(&["merge"], "enqv", "FSm"),
+    short_options(&["merge-base"], "a", ""),
+    short_options(&["mv"], "fknv", ""),
+    short_options(&["notes"], "fnqsv", "CFcm"),
+    short_options(&["pull"], "46aefknpqrtv", "Sjo"),
+    short_options(&["push"], "46dfnquv", "o"),
+    short_options(&["rebase"], "fikmnqrv", "CS"),
+    short_options(&["remote"], "fv", "mt"),
+    short_options(&["reset"], "Npq", ""),
+    short_options(&["restore"], "SWmpq", "s"),
+    short_options(&["rev-parse"], "q", ""),
+    short_options(&["revert"], "ens", "Sm"),
+    short_options(&["rm"], "fnqr", ""),
+    short_options(&["shortlog"], "cens", "w"),
+    short_options(&["show-ref"], "dqs", ""),
+    short_options(&["status"], "bsvz", "u"),
+    short_options(&["switch"], "dfmqt", "Cc"),
+    short_options(&["symbolic-ref"], "dq", "m"),
+    short_options(&["tag"], "adefls", "Fmnu"),
+    short_options(&["update-index"], "gqvz", ""),
+    short_options(&["update-ref"], "dz", "m"),
+    short_options(&["worktree"], "nvz", ""),
+    short_options(
+        &[
+            "diff",
+            "diff-files",
+            "diff-index",
+            "diff-tree",
+            "log",
+            "range-diff",
+            "reflog",
+            "rev-list",
+            "show",
+            "stash",
+            "whatchanged",
+        ],
+        "BCDEFMNPRWabcgikmpqrstuvwz",
+        "GILSUln",
+    ),
+];
+
+const fn short_options(
+    subcommands: &'static [&'static str],
+    flags: &'static str,
+    valued: &'static str,
+) -> ShortOptions {
+    ShortOptions {
+        subcommands,
+        flags,
+        valued,
+    }
+}
+
+/// Returns true if all options of the command are harmless. The words must be known. A word that begins with `-` counts
+/// as an option also after `--`, which may be the value of an option, and which some subcommands drop.
 pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
-    let subcommand = words.next().unwrap_or_default();
-    // The options of a commit are known one by one, with their values.
-    if subcommand == "commit" {
+    let words: Vec<&str> = command
+        .args
+        .iter()
+        .filter_map(|arg| arg.known_text())
+        .collect();
+    let Some((&subcommand, words)) = words.split_first() else {
         return true;
+    };
+    match subcommand {
+        // The options of a commit are known one by one, with their values.
+        "commit" => return true,
+        // What follows is a command.
+        "bisect" if words.first() == Some(&"run") => return false,
+        _ => {}
     }
     let has_strategy = matches!(subcommand, "merge" | "pull" | "rebase");
     let merges = has_strategy || matches!(subcommand, "cherry-pick" | "revert");
     let (mut strategies, mut strategy_options) = (Vec::new(), Vec::new());
-    while let Some(word) = words.next() {
-        let Some(option) = word.strip_prefix('-').filter(|_| word != "-") else {
-            // What follows is a command.
-            if subcommand == "bisect" && word == "run" {
-                return false;
-            }
+    for (word, next) in words
+        .iter()
+        .zip(words.iter().skip(1).map(Some).chain([None]))
+    {
+        let Some(option) = word.strip_prefix('-') else {
             continue;
         };
+        let next = next.copied().unwrap_or_default();
         let Some(long) = option.strip_prefix('-') else {
-            let valued = option.char_indices().find(|(_, letter)| match letter {
-                'X' => merges,
-                's' => has_strategy,
-                _ => false,
-            });
-            if let Some((at, letter)) = valued {
-                let attached = &option[at + 1..];
-                let value = match attached.is_empty() {
-                    true => words.next().unwrap_or_default(),
-                    false => attached,
-                };
-                match letter {
-                    'X' => strategy_options.push(value),
-                    _ => strategies.push(value),
+            match read_short_options(subcommand, option, (has_strategy, merges)) {
+                None => return false,
+                Some(ShortValue::None) => {}
+                Some(ShortValue::Strategy(attached)) => {
+                    strategies.push(attached.unwrap_or(next));
                 }
-            } else if may_start_or_write(subcommand, option) {
-                return false;
+                Some(ShortValue::StrategyOption(attached)) => {
+                    strategy_options.push(attached.unwrap_or(next));
+                }
             }
             continue;
         };
         let (name, value) = match long.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (long, None),
+            Some((name, value)) => (name, value),
+            None => (long, next),
         };
         match name {
-            // Operands follow.
-            "" => break,
-            "strategy" if merges => {
-                strategies.push(value.or_else(|| words.next()).unwrap_or_default());
-            }
-            "strategy-option" if merges => {
-                strategy_options.push(value.or_else(|| words.next()).unwrap_or_default());
-            }
+            "strategy" if merges => strategies.push(value),
+            "strategy-option" if merges => strategy_options.push(value),
             // Submodules in a diff are judged elsewhere.
-            "submodule" => {}
+            "" | "submodule" => {}
+            // Compares any two files.
+            "no-index" => return false,
             _ => {
                 let positive = name.strip_prefix("no-").unwrap_or(name);
                 if !HARMLESS_OPTIONS.contains(&positive) {
@@ -395,19 +489,38 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
         })
 }
 
-/// Returns true if short options may name a program to start, or a file to read or write.
-fn may_start_or_write(subcommand: &str, letters: &str) -> bool {
-    let letters: Vec<char> = letters.chars().collect();
-    let has = |letter: char| letters.contains(&letter);
-    // A file with an order of paths, or the pager of `git grep`.
-    has('O')
-        || match subcommand {
-            "archive" => has('o'),
-            "clone" => has('c') || has('u'),
-            "config" => has('f') || has('e'),
-            "rebase" => has('x'),
-            _ => false,
+/// Value at the end of a word of short options: the rest of the word, or `None` if it is the next word.
+enum ShortValue<'a> {
+    None,
+    Strategy(Option<&'a str>),
+    StrategyOption(Option<&'a str>),
+}
+
+/// Reads a word of short options without its `-`; `None` if one of them is not known to be harmless.
+fn read_short_options<'a>(
+    subcommand: &str,
+    letters: &'a str,
+    (has_strategy, merges): (bool, bool),
+) -> Option<ShortValue<'a>> {
+    // A number of commits, or a side of a conflict.
+    if letters.chars().all(|letter| letter.is_ascii_digit()) {
+        return Some(ShortValue::None);
+    }
+    let mut known = SHORT_OPTIONS.iter();
+    let known = known.find(|it| it.subcommands.contains(&subcommand))?;
+    for (at, letter) in letters.char_indices() {
+        let rest = letters
+            .get(at + letter.len_utf8()..)
+            .filter(|it| !it.is_empty());
+        match letter {
+            'X' if merges => return Some(ShortValue::StrategyOption(rest)),
+            's' if has_strategy => return Some(ShortValue::Strategy(rest)),
+            _ if known.flags.contains(letter) => {}
+            _ if known.valued.contains(letter) => break,
+            _ => return None,
         }
+    }
+    Some(ShortValue::None)
 }
 
 #[cfg(test)]
@@ -457,6 +570,20 @@ mod tests {
             "git config -f x a.b c",
             "git config --global a.b c",
             "git diff --ext-diff",
+            "git diff --no-index a b",
+            "git rebase -x'./x #Xours' HEAD~1",
+            "git rebase -x./sours HEAD~1",
+            "git rebase --onto -- -x ./x HEAD~1",
+            "git merge -m -- -s octopus -X '' -X h t",
+            "git apply --exclude -- --unsafe-paths x.patch",
+            "git stash list -- --output=x --format=%s",
+            "git cherry-pick -- --output=x HEAD",
+            "git bisect skip -- --output=../x",
+            "git grep -e -- -O./x",
+            "git config -- --file=x a.b c",
+            "git checkout -- --output=x",
+            "git clean -fdq --opt",
+            "git tag -v v1",
         ] {
             assert!(!is_harmless(line), "{line}");
         }
@@ -471,13 +598,17 @@ mod tests {
             "git push -u origin HEAD --force-with-lease=main:abc",
             "git fetch --all --prune --tags -j4",
             "git checkout -b x --track origin/x",
-            "git checkout -- --output=x",
+            "git checkout -- x",
             "git apply --3way --whitespace=fix x.patch",
             "git stash push -u -m x -- src",
             "git clean -fdx",
             "git bisect start HEAD v1 -- run",
             "git commit -m --output=x",
             "git reset --hard HEAD~1",
+            "git merge -m'fix stuff X' t",
+            "git push -uf origin main",
+            "git log -p -n5 -Sx -U3",
+            "git bisect start --term-old=good --term-new=bad",
         ] {
             assert!(is_harmless(line), "{line}");
         }
