@@ -62,6 +62,7 @@ async fn documented_shell_lines_work() {
         "Replaced `old` with `new` in 1 place in 1 file.",
         "> replace `old` with `new`",
         "a.rs\n",
+        "2 turns\n",
     ];
     assert_eq!(lines.len(), expected.len());
     for (number, (command, part)) in lines.into_iter().zip(expected).enumerate() {
@@ -71,9 +72,31 @@ async fn documented_shell_lines_work() {
             let model = home.scripted_model(json!([{"steps": [call]}]));
             home.write_file("turnery/config.toml", &format!("model = {model:?}\n"));
         }
+        if command.contains("twenty-files.json") {
+            let scenario = include_str!("../../../../examples/scenarios/twenty-files.json");
+            home.write_file("project/twenty-files.json", scenario);
+            for page in 0..20 {
+                home.write_file(format!("project/docs/{page:02}.md"), "a line\nanother\n");
+            }
+        }
         let said = run_line(&home, command).await;
         assert!(said.contains(part), "line {number}, {command}: {said}");
     }
+    // The calls of the only block.
+    let list = run_line(&home, "turnery sessions list --json").await;
+    let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    let id = list[0]["id"].as_str().expect("an id");
+    let shown = run_line(
+        &home,
+        &format!(
+            "turnery sessions show {id} --json | python3 -c 'import json, sys; \
+         events = json.load(sys.stdin)[-1][\"events\"]; \
+         calls = [event for event in events if event[\"event\"] == \"tool_execution_end\"]; \
+         print([call[\"tool_name\"] for call in calls].count(\"read_file\"))'"
+        ),
+    )
+    .await;
+    assert_eq!(shown, "20\n");
     let changed = std::fs::read_to_string(home.project_folder().join("a.rs")).expect("a file");
     assert_eq!(changed, "fn new() {}\nfn added() {}\n// TODO: one\n");
 }
