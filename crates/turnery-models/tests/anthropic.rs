@@ -154,7 +154,7 @@ async fn truncated_stream_is_an_error() {
     }
 }
 
-// proves: R9
+// proves: R9, TURN-53
 #[tokio::test]
 async fn mid_stream_error_is_retried_only_before_text() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
@@ -268,7 +268,7 @@ async fn history_is_sent_completely() {
     assert!(requests[0].0.contains("anthropic-version: 2023-06-01"));
 }
 
-// proves: LOOP-43
+// proves: LOOP-43, TURN-53
 #[tokio::test]
 async fn temperature_is_sent_only_without_thinking() {
     for (thinking, sent) in [
@@ -282,6 +282,8 @@ async fn temperature_is_sent_only_without_thinking() {
         request.temperature = Some(0.25);
         call_for_deltas(&*model, request).await.0.unwrap();
         assert_eq!(server.bodies()[0]["temperature"], sent, "{thinking:?}");
+        let asks_for_thinking = !server.bodies()[0]["thinking"].is_null();
+        assert_eq!(asks_for_thinking, matches!(thinking, Thinking::High));
     }
 }
 

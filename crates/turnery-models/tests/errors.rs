@@ -7,8 +7,10 @@ use server::{
     hello_request, serve, serve_replies, text_delta,
 };
 use std::time::Duration;
-use turnery_engine::{ModelError, ModelErrorKind};
-use turnery_models::{Api, ModelEvent, ModelEventSender, ModelRegistry, ProviderConfig};
+use turnery_engine::{ModelError, ModelErrorKind, ModelStop};
+use turnery_models::{
+    Api, ModelEvent, ModelEventSender, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
+};
 
 const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
@@ -374,4 +376,39 @@ async fn html_instead_of_events_is_explained() {
         "{}",
         error.message
     );
+}
+
+/// A response without output that reached the output limit in a window that is almost full means that the conversation
+/// is too long.
+// proves: UP-34
+#[tokio::test]
+async fn empty_response_in_full_window_is_context_overflow() {
+    for (tokens, is_overflow) in [(95_000, true), (94_000, false)] {
+        let stream = format!(
+            "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":{tokens},\"completion_tokens\":0}}}}\n\ndata: [DONE]\n\n"
+        );
+        let server = serve(vec![event_response(&stream)]).await;
+        let provider = ProviderConfig {
+            key: Some("sk-test".to_owned().into()),
+            ..ProviderConfig::new("acme", Api::OpenAi, format!("{}/v1", server.base_url))
+        };
+        let name: ModelName = "acme/m1".parse().unwrap();
+        let window = ModelOverride {
+            context_window: Some(100_000),
+            ..ModelOverride::default()
+        };
+        let registry = ModelRegistry::new(vec![provider]).with_overrides([(name.clone(), window)]);
+        let model = registry.model(&name).unwrap();
+        let (response, _) = call_for_deltas(&*model, hello_request()).await;
+        match response {
+            Err(error) => {
+                assert!(is_overflow, "{tokens}: {error:?}");
+                assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
+            }
+            Ok(response) => {
+                assert!(!is_overflow, "{tokens}: {response:?}");
+                assert_eq!(response.stop, ModelStop::Length);
+            }
+        }
+    }
 }

@@ -29,10 +29,14 @@ fn snapshot_has_the_address_and_no_secret() {
         ("base_url", json!("https://desk.example/v1")),
         ("thinking_level", json!("low")),
         ("temperature", json!(0.25)),
+        ("api", json!("openai_chat_completions")),
     ] {
         assert_eq!(written[field], value, "{field}");
     }
-    assert!(written["api"].is_string(), "{written}");
+    let other = ModelRegistry::new(vec![ProviderConfig::new("desk", Api::Anthropic, url)]);
+    let model = other.model(&name("desk/claude")).expect("there");
+    let snapshot = model.info().snapshot(Thinking::Default, None);
+    assert_eq!(snapshot.api.as_deref(), Some("anthropic_messages"));
     let text = written.to_string();
     for secret in ["hunter2", "sk-very-secret"] {
         assert!(!text.contains(secret), "{text}");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// Changes a word in a file of 3 MiB.
-    // proves: TR-9
+    // proves: TR-9, THEME-9, G-14
     #[test]
     fn small_change_in_large_file_shows_only_its_lines() {
         let old = numbered_lines(300_000);

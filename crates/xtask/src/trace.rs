@@ -165,6 +165,9 @@ impl Trace {
             Some(level) => format!("{id} ({level}): {}\n", requirement.says),
             None => format!("{id}: {}\n", requirement.says),
         };
+        if let Some(differs) = &requirement.differs {
+            let _ = writeln!(text, "    differs from the documents: {differs}");
+        }
         for proof in self.proofs.get(id).into_iter().flatten() {
             let _ = writeln!(text, "    {proof}");
         }

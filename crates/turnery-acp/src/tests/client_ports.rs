@@ -31,7 +31,7 @@ async fn unsaved_text_is_read_with_carriage_returns() {
 }
 
 /// The response to a write may be `{}` or `null` (FS-3).
-// proves: ACP-36, FS-2, G-2
+// proves: ACP-36, FS-2, G-2, THEME-9
 #[tokio::test]
 async fn write_is_sent_to_editor() {
     for reply in [json!({}), json!(null)] {

@@ -179,7 +179,7 @@ fn plan_update_holds_all_entries() {
 }
 
 /// USAGE-1: unknown numbers are not reported, and `used` never exceeds `size`.
-// proves: USAGE-1
+// proves: USAGE-1, THEME-12
 #[test]
 fn usage_needs_window_and_tokens() {
     let used =

@@ -16,7 +16,7 @@ fn summary(line: &str) -> String {
     }
 }
 
-// proves: RPC-1, RPC-2, RPC-3, RPC-6, RPC-7, RPC-8
+// proves: RPC-1, RPC-2, RPC-3, RPC-6, RPC-7, RPC-8, UP-39, G-25
 #[test]
 fn lines_are_classified() {
     let table = [

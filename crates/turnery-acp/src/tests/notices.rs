@@ -315,7 +315,7 @@ fn child_usage(session: &str, model: &str, cumulative: u64) -> Event {
 
 /// A call names its child session; the usage of child sessions is in `_meta` of the context usage, which does
 /// not count it.
-// proves: I6, I7, C-17
+// proves: I6, I7, C-17, THEME-14
 #[test]
 fn child_usage_is_separate_from_context_usage() {
     let [mut begin, ..] = compaction(None, None);

@@ -81,7 +81,7 @@ async fn new_loop_waits_for_barrier() {
 }
 
 /// A client that does not read blocks the session; one that has disconnected does not.
-// proves: D-15
+// proves: D-15, C-10
 #[tokio::test]
 async fn full_queue_blocks_and_closed_queue_opens() {
     let (out, mut lines) = mpsc::channel(3);

@@ -167,6 +167,7 @@ fn call_update_holds_only_changed_fields() {
     assert_eq!(updates[1], expected);
 }
 
+// proves: G-22
 #[test]
 fn output_is_fenced_and_terminal_is_kept() {
     let updates = encode_live(&[

@@ -40,7 +40,7 @@ fn load_params(world: &TestEnv, id: &str) -> Value {
 
 /// Each advertised block type is accepted beside a text, also by the offline model (ACP-PROMPT-003,
 /// ACP-PROMPTCAP-001, ACP-PROMPTCAP-003, ACP-META-001).
-// proves: PROMPT-1, PROMPT-2, INIT-11
+// proves: PROMPT-1, PROMPT-2, INIT-11, UP-37
 #[test]
 fn every_advertised_block_is_accepted() {
     let blocks = [
@@ -72,7 +72,7 @@ fn every_advertised_block_is_accepted() {
 
 /// Closing and deleting succeed for running, idle, stored and unknown sessions, and cancel a running prompt
 /// (ACP-DELETE-001, ACP-DELETE-002, ACP-CLOSE-001, ACP-CLOSE-002).
-// proves: CLOSE-1, CLOSE-2, DEL-2, DEL-3, G-20, G-21, THEME-5
+// proves: CLOSE-1, CLOSE-2, DEL-2, DEL-3, G-20, G-21, THEME-5, G-2
 #[test]
 fn close_and_delete_work_in_every_state() {
     for method in ["session/close", "session/delete"] {

@@ -59,7 +59,7 @@ fn audio_is_accepted_and_replayed() {
 
 /// A prompt or steering message with audio is rejected without any update while the current model takes no
 /// audio; after a switch to a model that does, the prompt succeeds.
-// proves: PROMPT-2
+// proves: PROMPT-2, ACP-10, C-8
 #[test]
 fn audio_is_rejected_for_model_without_audio() {
     let world = TestEnv::without_answers().with_audio_answers(model_answers());

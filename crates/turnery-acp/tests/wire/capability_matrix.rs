@@ -261,7 +261,7 @@ fn combinations_cover_first_seven_and_all_triples() {
 }
 
 /// In each combination the agent uses nothing undeclared, and everything declared that the scenario can use.
-// proves: INIT-4, INIT-7, INIT-8, CFG-3, AUTH-2, FS-1, TERM-1, NOTE-1, COMP-1, ELIC-1
+// proves: INIT-4, INIT-7, INIT-8, CFG-3, AUTH-2, FS-1, TERM-1, NOTE-1, COMP-1, ELIC-1, ACP-36, THEME-9
 #[test]
 fn agent_uses_exactly_declared_capabilities() {
     let all = combinations();

@@ -62,7 +62,7 @@ fn run(mut next: impl FnMut(Option<FuzzOutcome>) -> Option<(u64, Vec<u8>)>) {
     player.join().expect("no panic");
 }
 
-// proves: RPC-3, RPC-6, RPC-7, RPC-8, RPC-12, G-25
+// proves: RPC-3, RPC-6, RPC-7, RPC-8, RPC-12
 #[test]
 fn corpus_inputs_are_answered() {
     let mut inputs = corpus().into_iter();

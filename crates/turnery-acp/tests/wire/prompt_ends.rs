@@ -205,13 +205,17 @@ fn usage_is_counted_per_prompt() {
     let spends =
         |input: u64| json!({"steps": [{"text": "x"}], "usage": {"input": input, "output": 1}});
     let world = TestEnv::new(json!([spends(10), spends(20)]));
-    let (mut client, id) = world.session();
+    let declared = json!({"_meta": {"turnery": {"promptUsage": true}}});
+    let mut client = world.client(declared);
+    let id = client.new_session(world.new_session_params());
     for input in [10, 20] {
         let answer = client.request("session/prompt", prompt_params(&id, "hi"));
-        let usage = &result_of(&answer)["_meta"]["turnery"]["usage"];
+        let result = result_of(&answer);
+        let usage = &result["_meta"]["turnery"]["usage"];
         assert_eq!(
             (&usage["input"], &usage["output"]),
             (&json!(input), &json!(1))
         );
+        assert_eq!(result["usage"]["inputTokens"], input);
     }
 }

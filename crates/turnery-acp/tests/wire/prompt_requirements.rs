@@ -32,7 +32,7 @@ fn update_kinds(updates: &[Value]) -> Vec<&str> {
     kinds
 }
 
-// proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42, PROMPT-3
+// proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42, PROMPT-3, LASH-5
 #[test]
 fn answer_may_hold_text_calls_or_both() {
     let world = TestEnv::new(json!([
@@ -98,7 +98,7 @@ fn all_calls_are_pending_before_one_runs() {
     assert_eq!(ids.len(), 3, "each has its own id");
 }
 
-// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4
+// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4, ACP-40
 #[test]
 fn cancel_fails_running_and_pending_calls() {
     let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));
@@ -125,7 +125,7 @@ fn cancel_fails_running_and_pending_calls() {
     assert_eq!(world.run_log.all(), ["hang"], "nothing new began");
 }
 
-// proves: TURN-70, ACP-30, ACP-43, ACP-44, PROMPT-6
+// proves: TURN-70, ACP-30, ACP-43, ACP-44, PROMPT-6, ACP-40
 #[test]
 fn limit_ends_prompt_with_its_stop_reason() {
     let turns = Limits {

@@ -26,7 +26,7 @@ fn updates_precede_the_response() {
 
 /// CANCEL-9: a prompt followed by a cancel in one write always ends as cancelled, and the next prompt is not
 /// affected (CANCEL-8).
-// proves: ACP-46, ACP-48, ACP-52, CANCEL-3, CANCEL-8, CANCEL-9, CANCEL-11, G-16
+// proves: ACP-46, ACP-48, ACP-52, CANCEL-3, CANCEL-8, CANCEL-9, CANCEL-11, G-16, THEME-5, ACP-47
 #[test]
 fn cancel_in_same_write_is_not_lost() {
     let world = TestEnv::new(json!([

@@ -68,7 +68,7 @@ fn greeting_env() -> TestEnv {
     TestEnv::new(json!([{"when": {"last_user_contains": "hi"}, "steps": [{"text": "hello"}]}]))
 }
 
-// proves: RPC-10, C-8
+// proves: RPC-10, C-8, UP-39
 #[test]
 fn each_required_parameter_is_required() {
     let world = greeting_env();

@@ -35,6 +35,19 @@ fn line_over_limit_is_rejected() {
     probe(&mut client);
 }
 
+// proves: UP-39, RPC-12
+#[test]
+fn unknown_method_is_named_as_such() {
+    let world = TestEnv::without_answers();
+    let mut client = world.connect();
+    client.initialize(json!({}));
+    for method in ["nope", "session/nope", "_nope"] {
+        let answer = client.request(method, json!({}));
+        assert_eq!(error_code_of(&answer), -32601, "{method}");
+    }
+    probe(&mut client);
+}
+
 /// INIT-12: every other request before `initialize` is rejected, and a later `initialize` still succeeds.
 // proves: ACP-2, INIT-12
 #[test]

@@ -175,6 +175,19 @@ async fn unsubscribed_hook_is_not_asked() {
     assert!(!hook_list(&all).hook_set().on_error);
     assert!(hook_list(&all).hook_set().checkpoint);
     assert_eq!(hook_list(&[]).hook_set(), HookSet::default());
+    // By default a hook is asked nothing, and its loop hooks do nothing.
+    let none = HookSet {
+        input: false,
+        before_turn: false,
+        after_turn: false,
+        before_tool: false,
+        after_tool: false,
+        compaction: false,
+        on_error: false,
+        checkpoint: false,
+    };
+    assert_eq!(HookSet::default(), none);
+    assert!(crate::PromptOptions::default().hooks.is_empty());
 }
 
 #[tokio::test]

@@ -145,3 +145,19 @@ pub(crate) fn missing_outcome() -> Outcome {
     let message = "the loop ended without an outcome; this is a bug in turnery".to_owned();
     Outcome::Stopped(TurnStop::RuntimeError { message })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_engine::StopClass;
+
+    // proves: LASH-24
+    #[test]
+    fn missing_outcome_is_fatal_runtime_error() {
+        let Outcome::Stopped(stop) = missing_outcome() else {
+            panic!("the loop did not stop");
+        };
+        assert!(matches!(stop, TurnStop::RuntimeError { .. }));
+        assert_eq!(stop.class(), StopClass::Fatal);
+    }
+}

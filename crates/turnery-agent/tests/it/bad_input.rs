@@ -123,7 +123,7 @@ async fn hook_with_panicking_set_is_asked_everything() {
     assert_session_works(&world, &session).await;
 }
 
-// proves: TURN-48, ACP-39, C-5
+// proves: TURN-48, ACP-39, C-5, R1
 #[tokio::test(start_paused = true)]
 async fn panicking_tool_is_a_failed_call() {
     let world = EmbeddingFixture::new(&[

@@ -59,6 +59,7 @@ async fn compaction_keeps_what_settings_say() {
 /// context from the real store.
 // proves: UP-10, UP-11, UP-12, TURN-58, LOOP-46, LOOP-47, LOOP-48
 // A paused clock would run on while the disk is waited for.
+// proves: C-14, UP-14
 #[tokio::test]
 async fn loaded_session_sees_the_compacted_context() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use crate::fixture::{
     EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain_replayed, finished, run_text,
 };
+use chrono::DateTime;
 use serde_json::json;
 use turnery_agent::{
     ContinueError, PromptError, PromptHandle, PromptOptions, PromptResult, Session,
@@ -117,6 +118,8 @@ async fn continue_resumes_after_model_error() {
         }))
     ));
     let second = result_of(session.continue_loop(default_options())).await;
+    let parent = second.loops[0].parent_loop_id.as_ref();
+    assert_eq!(parent, first.loop_ids().next());
     let (default, goes_on) = (ContinuationKind::Default, TurnTrigger::Continuation);
     assert_eq!(
         loop_summary(&second),
@@ -151,7 +154,7 @@ pub(crate) async fn rerun_replaces_the_first_run() {
         (rerun, goes_on, Some("puppet-one.3"), "puppet-one.4")
     );
     let tag = again.loops[0].tag.clone().unwrap();
-    assert!(chrono::DateTime::parse_from_rfc3339(&tag).is_ok(), "{tag}");
+    assert!(DateTime::parse_from_rfc3339(&tag).is_ok(), "{tag}");
     assert_eq!(world.model.request(2), ["first", "one", "second"]);
     assert_eq!(world.model.request(3), ["first", "one", "second"]);
     assert_eq!(
@@ -190,7 +193,8 @@ async fn branch_continues_from_earlier_loop() {
         branch.loops[0].turns[1].triggered_by,
         TurnTrigger::Continuation
     );
-    assert!(branch.loops[0].tag.is_some());
+    let tag = branch.loops[0].tag.as_deref().expect("a tag");
+    assert!(DateTime::parse_from_rfc3339(tag).is_ok(), "{tag}");
     assert_eq!(
         next_requests(&world, &session).await,
         ["first", "one", "else", "", "done", "other", "next"]
@@ -217,7 +221,7 @@ async fn refused_rerun_leaves_session_unchanged() {
     );
 }
 
-// proves: LOOP-21, LOOP-46, LOOP-47, UP-13, D-11, I10
+// proves: LOOP-21, LOOP-46, LOOP-47, UP-13, D-11, I10, C-15
 #[tokio::test(start_paused = true)]
 pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     let long = "word ".repeat(80).leak();
@@ -235,6 +239,8 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     let record = &compacted.loops[0];
     assert_eq!(record.continuation_kind, ContinuationKind::Compaction);
     assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-one.21");
+    let parent = record.parent_loop_id.as_ref().map(|id| id.as_str());
+    assert_eq!(parent.map(without_session_id), Some("puppet-one.20"));
     assert!(record.turns.is_empty() && record.compaction_block.is_some());
     let kinds = record.events.iter().map(|event| &event.kind);
     let compactions = kinds.filter(|kind| {

@@ -109,7 +109,7 @@ fn messages_read(seen: &[ShownItem]) -> Vec<String> {
     texts
 }
 
-// proves: LOOP-70, LOOP-72, LOOP-73, LOOP-74, LOOP-75, LOOP-76, LOOP-77, LOOP-12, LOOP-71, UP-17
+// proves: LOOP-70, LOOP-72, LOOP-73, LOOP-74, LOOP-75, LOOP-76, LOOP-77, LOOP-12, LOOP-71, LOOP-92, UP-17
 #[tokio::test(start_paused = true)]
 async fn each_strategy_selects_its_winner() {
     for (pick, place, model) in [
@@ -125,6 +125,13 @@ async fn each_strategy_selects_its_winner() {
             (vec!["puppet-a.1", "puppet-b.2", "puppet-c.3"], place)
         );
         assert_eq!(result.usage, usage_of(30, 15));
+        // Branches are told apart by what they ran with.
+        let configs = result.loops.iter().map(|record| {
+            let config = record.config.as_ref().expect("a snapshot");
+            (config.provider.as_str(), config.model.as_str())
+        });
+        let expected = [("puppet", "a"), ("puppet", "b"), ("puppet", "c")];
+        assert_eq!(configs.collect::<Vec<_>>(), expected);
         for record in &result.loops {
             let group = record.parallel_group.as_ref().unwrap();
             assert_eq!(
@@ -165,10 +172,11 @@ async fn each_strategy_selects_its_winner() {
     }
 }
 
-// proves: S6, R4, C-15, LOOP-22
+// proves: S6, R4, C-15, LOOP-22, UP-17
 #[tokio::test(start_paused = true)]
 async fn group_is_committed_once_with_only_winner_on_chain() {
-    let world = fixture_with(&three_models());
+    let models = three_models();
+    let world = fixture_with(&models);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hello").await;
     let first = world.store.info(session.id()).await.unwrap();
@@ -179,6 +187,10 @@ async fn group_is_committed_once_with_only_winner_on_chain() {
     let info = world.store.info(session.id()).await.unwrap();
     assert_eq!((first.head_version, info.head_version), (1, 2));
     assert_eq!(info.tip_loop_id, Some(result.loops[1].loop_id.clone()));
+    // All begin from the same conversation.
+    for model in &models {
+        assert_eq!(model.request(0), ["hello", "", "which?"]);
+    }
     for record in &result.loops {
         assert_eq!(record.continuation_kind, ContinuationKind::Initial);
         assert_eq!(record.parent_loop_id, first.tip_loop_id);

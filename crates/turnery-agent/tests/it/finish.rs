@@ -224,6 +224,8 @@ async fn form_of_final_values_depends_on_who_reads_them() {
     ];
     let world = EmbeddingFixture::with_sub_agents(&script, |settings| {
         settings.protocol = Protocol::Code;
+        // No block is run.
+        turnery_code::use_worker("/nowhere");
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run(&session, FinishRule::Prose).await;

@@ -1,6 +1,6 @@
 //! Test fixture: scripted model and tools, and a recording client.
 
-use crate::nested_calls;
+use crate::{frames::report_and_wait, nested_calls};
 use futures_util::future::BoxFuture;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -242,6 +242,7 @@ impl Tool for FakeTool {
                     })),
                     ..ToolEnvelope::text("switched")
                 },
+                "half_done" => report_and_wait(cx).await,
                 "spend" => {
                     let report = Progress::Message("half way".to_owned());
                     cx.progress.send(report).await.unwrap();
@@ -389,9 +390,7 @@ impl EmbeddingFixture {
         let second = TestModel::new("two", &[&[ModelAct::Say("the second")]]);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let barrier = Arc::new(Barrier::new(2));
-        let tools = [
-            "look", "ring", "hang", "stubborn", "panic", "meet", "switch", "spend", "group",
-        ];
+        let tools = "look ring hang stubborn panic meet switch spend group half_done".split(' ');
         let tools = tools.map(|name| {
             Arc::new(FakeTool {
                 spec: ToolSpec::new(
@@ -414,7 +413,7 @@ impl EmbeddingFixture {
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),
-            and(Toolbox::new(tools.to_vec())),
+            and(Toolbox::new(tools.collect())),
             Arc::new(settings),
         );
         Self {

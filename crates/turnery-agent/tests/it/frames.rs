@@ -1,11 +1,14 @@
 //! Tests of frames, of the totals of a prompt with several loops, and of parallel calls and children.
 
 use crate::fixture::{
-    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, finished, live_events, run_text, start_text,
-    usage_of, yield_while,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, finished, live_events, run_text, start,
+    start_text, usage_of, yield_while,
 };
-use turnery_agent::UsageRow;
-use turnery_engine::{ContinuationKind, EventKind, LoopId, Outcome, TurnStop, usage::source};
+use turnery_agent::{CancellationToken, UsageRow};
+use turnery_engine::{
+    CallDetail, ContinuationKind, EventKind, LoopId, Outcome, ToolEnvelope, TurnStop, usage::source,
+};
+use turnery_tools::{Progress, ToolCx};
 
 // proves: LASH-12, LASH-13, I5
 #[tokio::test(start_paused = true)]
@@ -137,4 +140,50 @@ async fn child_usage_is_separate_from_own_usage() {
         |event| matches!(&event.kind, EventKind::ToolProgress { text, .. } if text == "half way"),
     );
     assert!(is_reported);
+}
+
+/// Runs a tool that reports twice and then waits until it is cancelled.
+pub(crate) async fn report_and_wait(cx: &ToolCx) -> ToolEnvelope {
+    for title in ["a quarter", "a half"] {
+        let detail = CallDetail {
+            title: title.to_owned(),
+            ..CallDetail::default()
+        };
+        cx.progress.send(Progress::Detail(detail)).await.unwrap();
+    }
+    cx.cancel.cancelled().await;
+    ToolEnvelope::text("stopped half way")
+}
+
+/// What a tool reports while it runs is passed on at once and in order.
+// proves: TURN-41
+#[tokio::test(start_paused = true)]
+async fn reports_of_running_tool_are_events() {
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "half_done")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let cancel = CancellationToken::new();
+    let prompt = start(&session, "go", cancel.clone());
+    let mut reports = Vec::new();
+    // The tool runs until it is cancelled.
+    while reports.len() < 2 {
+        tokio::task::yield_now().await;
+        reports.extend(
+            live_events(&drain(&mut seen))
+                .into_iter()
+                .filter_map(|event| match event.kind {
+                    EventKind::ToolExecutionUpdate { call_id, detail } => {
+                        Some((call_id.to_string(), detail.title))
+                    }
+                    EventKind::ToolExecutionEnd { .. } => panic!("it still runs"),
+                    _ => None,
+                }),
+        );
+    }
+    let expected = [("c", "a quarter"), ("c", "a half")];
+    assert_eq!(
+        reports,
+        expected.map(|(id, title)| (id.to_owned(), title.to_owned()))
+    );
+    cancel.cancel();
+    prompt.result().await.unwrap();
 }

@@ -158,6 +158,41 @@ async fn after_loop_hook_sees_committed_record() {
     assert_eq!(clerk.log(), expected);
 }
 
+/// Hook that is held in `after_loop` until the test lets it go.
+struct HeldHook {
+    begun: Notify,
+    released: Notify,
+}
+
+impl Hooks for HeldHook {
+    fn after_loop<'a>(&'a self, _: &'a HookCx, _: &'a LoopRecord) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            self.begun.notify_one();
+            self.released.notified().await;
+        })
+    }
+}
+
+/// When the hook runs, the loop's end has been published and its record is stored.
+// proves: LOOP-56
+#[tokio::test(start_paused = true)]
+async fn after_loop_hook_runs_after_the_end_is_published() {
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let hook = Arc::new(HeldHook {
+        begun: Notify::new(),
+        released: Notify::new(),
+    });
+    let options = with_hooks(hook.clone());
+    let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
+    hook.begun.notified().await;
+    let last = live_events(&drain(&mut seen)).pop().expect("an event").kind;
+    assert!(matches!(last, EventKind::LoopEnd { .. }), "{last:?}");
+    assert_eq!(world.head(&session).await, 1);
+    hook.released.notify_one();
+    ticket.result().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn cancel_drops_pending_hook_and_is_recorded() {
     let world = EmbeddingFixture::new(&[]);

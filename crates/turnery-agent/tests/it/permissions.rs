@@ -7,7 +7,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, mpsc};
 use turnery_agent::{PermissionAnswer, PermissionChoiceKind, PromptHandle, Session};
-use turnery_engine::{EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop};
+use turnery_engine::{
+    Disposition, EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop,
+};
 use turnery_store::MemoryStore;
 use turnery_tools::{Access, CommandLineLimits, GitSettings, Mode, PreparedCall, Tool, ToolCx};
 
@@ -41,7 +43,7 @@ async fn only_offered_allow_option_runs_the_call() {
     }
 }
 
-// proves: ACP-31, PERM-2, PERM-5
+// proves: ACP-31, PERM-2, PERM-5, UP-38
 #[tokio::test(start_paused = true)]
 async fn each_permission_option_is_offered_once() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")]])
@@ -62,6 +64,7 @@ async fn each_permission_option_is_offered_once() {
     );
 }
 
+// proves: THEME-6
 #[tokio::test(start_paused = true)]
 async fn allow_always_is_remembered_in_session() {
     for (answer, ran) in [("allow_always", 2), ("reject_always", 0)] {
@@ -105,6 +108,7 @@ async fn mode_change_applies_to_next_call() {
     assert!(world.client.asked.lock().unwrap().is_empty());
 }
 
+// proves: C-21
 #[tokio::test(start_paused = true)]
 async fn permission_wait_does_not_count_as_time() {
     let hour = std::time::Duration::from_secs(3600);
@@ -125,6 +129,14 @@ async fn permission_wait_does_not_count_as_time() {
         matches!(result.outcome, Outcome::Finished(..)),
         "{result:?}"
     );
+    let ends = result.loops[0]
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolExecutionEnd { disposition, .. } => Some(*disposition),
+            _ => None,
+        });
+    assert_eq!(ends.collect::<Vec<_>>(), [Disposition::Executed]);
     // The limit is still there.
     let begun = tokio::time::Instant::now();
     let result = run_text(&session, "hang").await;

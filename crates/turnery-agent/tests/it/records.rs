@@ -126,6 +126,7 @@ async fn record_names_its_model() {
     assert_eq!(&*configs[1].provider, "puppet");
     assert_eq!(&*configs[2].provider, "scripted");
     assert_ne!(configs[2].config_id, first.config_id);
+    assert_eq!(configs[2].reasoning, Some(true));
 }
 
 // proves: LOOP-5, LOOP-45, I3
@@ -193,7 +194,9 @@ async fn session_without_turns_can_be_continued() {
     let mut old = LoopRecord::clone(&records(&world, &session).await[0]);
     old.turns.clear();
 
-    let world = EmbeddingFixture::new(&[&[ModelAct::Say("again")]]);
+    let old_id = old.loop_id.clone();
+
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("again")], &[ModelAct::Say("other")]]);
     let id: SessionId = session.id().clone();
     let new = NewSession {
         id: id.clone(),
@@ -220,6 +223,13 @@ async fn session_without_turns_can_be_continued() {
     run_text(&session, "go on").await;
     assert_eq!(world.model.request(0), ["hi", "hello", "go on"]);
     assert_eq!(records(&world, &session).await[0].turns, []);
+    let branch = session.branch(
+        old_id,
+        vec![Content::text("else")],
+        PromptOptions::default(),
+    );
+    branch.unwrap().result().await.unwrap();
+    assert_eq!(world.model.request(1), ["hi", "hello", "else"]);
 }
 
 // proves: LASH-38, LASH-39

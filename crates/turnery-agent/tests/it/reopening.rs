@@ -43,7 +43,7 @@ async fn remembered_approval_survives_reopening() {
 }
 
 /// PERM-6: an approval is valid for one session and one kind of call; a copy is another session.
-// proves: PERM-6
+// proves: PERM-6, THEME-6
 #[tokio::test(start_paused = true)]
 async fn remembered_approval_is_limited_to_its_session() {
     let world = EmbeddingFixture::new(&[

@@ -89,7 +89,7 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     oracle::check_live(&live_events(&drain(&mut seen))).unwrap();
 }
 
-// proves: C-17, I6, I7, LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, UP-19
+// proves: C-17, I6, I7, LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, UP-19, UP-18
 #[tokio::test(start_paused = true)]
 async fn child_usage_is_reported_live_and_separately() {
     let world = EmbeddingFixture::with_sub_agents(
@@ -144,6 +144,7 @@ async fn child_permission_request_names_parent_call() {
     assert_eq!(asked[0].tool_name, "ring");
 }
 
+// proves: THEME-7
 #[tokio::test(start_paused = true)]
 async fn child_is_bound_by_parent_policy() {
     let rule: Rule = "shell(ring-the-bell:*)".parse().unwrap();
@@ -205,6 +206,7 @@ async fn stricter_mode_applies_to_running_child() {
     assert!(world.ran.lock().unwrap().is_empty());
 }
 
+// proves: UP-18, THEME-14
 #[tokio::test(start_paused = true)]
 async fn cancel_reaches_child_and_is_recorded() {
     let world = EmbeddingFixture::with_sub_agents(
@@ -314,6 +316,7 @@ async fn failed_child_is_a_failed_call() {
     assert!(matches!(result.outcome, Outcome::Finished(..)));
 }
 
+// proves: UP-19
 #[tokio::test(start_paused = true)]
 async fn sub_agents_nest_at_most_five_deep() {
     let mut script: Vec<&[ModelAct]> = vec![&[ModelAct::Delegate("t", false)]; 6];

@@ -62,7 +62,7 @@ async fn tool_telemetry_names_loop_turn_and_session() {
     }
 }
 
-// proves: JIDO-55
+// proves: JIDO-55, UP-26
 #[tokio::test(start_paused = true)]
 async fn unknown_tool_call_is_observed_once() {
     let world =

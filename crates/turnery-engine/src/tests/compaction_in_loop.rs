@@ -88,7 +88,7 @@ fn full_context_is_compacted_inside_turn() {
 }
 
 /// No compaction one token below the threshold, with an unknown window, or when disabled.
-// proves: TURN-58
+// proves: TURN-58, UP-10
 #[test]
 fn context_below_threshold_is_not_compacted() {
     let mut unknown = spec_with_context(5_000);
@@ -136,6 +136,7 @@ fn failed_compaction_is_retried_later() {
 }
 
 /// A veto skips only this compaction.
+// proves: UP-10
 #[test]
 fn vetoed_compaction_is_asked_about_again() {
     let mut script = LoopHarness::start(with_compaction_hooks(spec_with_context(950)));

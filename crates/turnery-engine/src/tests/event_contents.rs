@@ -6,8 +6,8 @@ use super::harness::{
     text_delta, tool_ended,
 };
 use crate::{
-    CallDetail, Content, Event, EventKind, Input, LoopStatus, Message, ModelDelta, ModelStop,
-    ToolCall, ToolEnvelope, ToolErrorKind, TurnId, TurnTrigger, Usage,
+    CallDetail, Content, Event, EventKind, Input, LoopStatus, Message, MessageStop, ModelDelta,
+    ModelStop, ToolCall, ToolEnvelope, ToolErrorKind, TurnId, TurnTrigger, Usage,
 };
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn turn_records_are_numbered_from_zero() {
     assert_eq!(of_messages, [id(0), id(0), id(0), id(1)]);
 }
 
-// proves: TURN-2, TURN-10, TURN-16, TURN-18, TURN-19, TURN-31
+// proves: TURN-2, TURN-10, TURN-16, TURN-18, TURN-19, TURN-31, LOOP-91, TURN-63
 #[test]
 fn turn_start_has_trigger() {
     let mut script = LoopHarness::start(prompt_spec());
@@ -201,7 +201,7 @@ fn calls_are_read_from_response_content() {
     assert_eq!(user.calls().count(), 0, "only the model calls tools");
 }
 
-// proves: LOOP-49, LOOP-51, LOOP-52, LOOP-89
+// proves: LOOP-49, LOOP-51, LOOP-52, LOOP-89, LOOP-26
 #[test]
 fn running_loop_exposes_spec_usage_and_turn() {
     let mut script = LoopHarness::start(prompt_spec());
@@ -232,21 +232,49 @@ fn caller_metadata_is_kept_unchanged() {
     assert_eq!(plain.recorder.record().unwrap().metadata, None);
 }
 
-// proves: LOOP-30, LOOP-33, LOOP-34
+// proves: LOOP-30, LOOP-33, LOOP-34, TURN-36
 #[test]
 fn config_snapshot_wins_over_response_model() {
     let script = two_turns(Vec::new(), ToolEnvelope::text("r"));
     let record = script.recorder.into_record().unwrap();
-    let Message::Assistant { model, .. } = &record.messages[1].message else {
-        panic!("{:?}", record.messages[1]);
-    };
-    assert_eq!(model, "real-model");
+    let answers: Vec<_> = record
+        .messages
+        .iter()
+        .filter_map(|message| match &message.message {
+            Message::Assistant {
+                stop,
+                model,
+                provider,
+                usage,
+                ..
+            } => {
+                let tokens = usage.map(|usage| (usage.input, usage.output));
+                Some((*stop, model.as_str(), provider.as_str(), tokens))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (
+            MessageStop::ToolUse,
+            "real-model",
+            "real-provider",
+            Some((10, 3)),
+        ),
+        (
+            MessageStop::Stop,
+            "real-model",
+            "real-provider",
+            Some((5, 2)),
+        ),
+    ];
+    assert_eq!(answers, expected);
     let config = record.config.unwrap();
     assert_eq!(config.model, "snap-model");
     assert_eq!(config.provider, "snap-provider");
 }
 
-// proves: R8
+// proves: R8, C-19
 #[test]
 fn events_of_one_row_share_correlation_id() {
     let mut script = LoopHarness::start(prompt_spec());

@@ -6,8 +6,8 @@ use super::harness::{
     text_answer, text_delta, tool_ended,
 };
 use crate::{
-    Content, HookSet, HookVerdict, Input, Limits, LoopFinish, LoopSpec, LoopStatus, ModelErrorKind,
-    Outcome, ToolEnvelope, TurnStop, Usage,
+    Content, Event, EventKind, HookSet, HookVerdict, Input, Limits, LoopFinish, LoopSpec,
+    LoopStatus, ModelErrorKind, Outcome, ToolEnvelope, TurnStop, Usage,
 };
 
 fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
@@ -97,6 +97,16 @@ fn hooks_are_asked_in_order() {
         "> done",
     ];
     assert_eq!(script.lines(), expected);
+    // Events have the numbers that the hooks get.
+    let of_turn = |event: &&Event| {
+        matches!(
+            event.kind,
+            EventKind::TurnStart { .. } | EventKind::TurnEnd { .. }
+        )
+    };
+    let turns = script.published_events.iter().filter(of_turn);
+    let numbers: Vec<_> = turns.map(|event| event.turn_index).collect();
+    assert_eq!(numbers, [Some(0), Some(0), Some(1), Some(1)]);
 }
 
 /// While waiting for a hook, the loop ignores other inputs.
@@ -289,7 +299,7 @@ fn vetoed_call_is_skipped() {
 }
 
 /// Once per loop, inside the turn; a tool's failure is not an error of the loop.
-// proves: LOOP-58, C-28
+// proves: LOOP-58, C-28, D-18
 #[test]
 fn model_error_is_reported_to_hook() {
     let mut script = LoopHarness::start(spec_with_hooks(HookSet {

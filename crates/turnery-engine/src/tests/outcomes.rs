@@ -32,7 +32,7 @@ fn finished(text: &str) -> Outcome {
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.
-// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, LASH-25, C-31, D-16, C-19, UP-34, UP-35
+// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, LASH-25, C-31, D-16, C-19, UP-34, UP-35, C-2
 #[test]
 fn response_decides_outcome() {
     let empty = "the model gave an empty answer; send the prompt again, or choose another model";
@@ -119,6 +119,15 @@ fn failed_response_keeps_shown_text() {
         error: Some("it broke".to_owned()),
     };
     assert_eq!(messages[1].message, expected);
+}
+
+// proves: UP-1
+#[test]
+fn default_limits_are_those_of_the_documents() {
+    let limits = Limits::default();
+    assert_eq!((limits.turns, limits.tokens), (50, 1_000_000));
+    assert_eq!(limits.duration, Duration::from_secs(600));
+    assert_eq!(limits.cost, None);
 }
 
 /// UP-1, UP-2, TURN-68 to 70, D-12, C-4: limits are reached with `>=`, before a turn.

@@ -76,7 +76,7 @@ fn stopped() -> Outcome {
     Outcome::Stopped(TurnStop::ProviderError(ProviderFailure::Refused))
 }
 
-// proves: LOOP-50, LOOP-49, LOOP-54, D-6
+// proves: LOOP-50, LOOP-49, LOOP-54, D-6, LOOP-25, LOOP-26
 #[test]
 fn loop_is_pending_until_loop_start() {
     let script = loop_of_two(2);
@@ -91,13 +91,20 @@ fn loop_is_pending_until_loop_start() {
         (pending.status, &pending.loop_id, pending.on_chain),
         (LoopStatus::Pending, &id(2), false)
     );
+    assert_eq!(pending.ended_at, None);
     // Nothing else can happen to it before it begins.
     recorder.fold(&script.published_events[2]);
     assert_eq!(recorder.record().unwrap().events.len(), 1);
     let lost = recorder.clone().into_aborted().unwrap();
     assert_eq!((lost.status, lost.outcome), (LoopStatus::Aborted, None));
-    recorder.fold(start);
-    assert_eq!(recorder.record().unwrap().status, LoopStatus::Running);
+    let mut start = start.clone();
+    start.at = Timestamp::from_timestamp(9, 0).unwrap();
+    recorder.fold(&start);
+    let running = recorder.record().unwrap();
+    assert_eq!(
+        (running.status, running.started_at),
+        (LoopStatus::Running, start.at)
+    );
 }
 
 /// The stream of each loop matches its group, and its record matches its stream.

@@ -3,10 +3,11 @@
 use super::fixtures::prompt_spec;
 use super::harness::{LoopHarness, allow, calls_answer, text_answer, text_delta, tool_ended};
 use crate::{
-    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, ModelErrorKind, Outcome,
-    ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, oracle,
-    recover_interrupted_loops,
+    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Message, ModelErrorKind,
+    Outcome, ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnRecord, TurnStop, Usage,
+    oracle, recover_interrupted_loops,
 };
+use std::sync::Arc;
 
 fn two_turns() -> LoopHarness {
     let mut script = LoopHarness::start(prompt_spec());
@@ -43,6 +44,17 @@ fn record_has_turns_and_messages_once() {
     let [first, second] = &record.turns[..] else {
         panic!("two turns: {:?}", record.turns);
     };
+    // These eight parts and no others.
+    let TurnRecord {
+        turn_id: _,
+        triggered_by: _,
+        usage: _,
+        input_messages: _,
+        output_message: _,
+        tool_results: _,
+        started_at: _,
+        ended_at: _,
+    } = first;
     assert_eq!(first.input_messages, ["s.cfg.1.m0".into()]);
     assert_eq!(first.output_message, Some("s.cfg.1.m1".into()));
     assert_eq!(first.tool_results, ["s.cfg.1.m2".into()]);
@@ -60,6 +72,7 @@ fn record_has_turns_and_messages_once() {
     assert_eq!(record.usage, cost(15, 5));
     let at = |seconds| Timestamp::from_timestamp(seconds, 0);
     assert_eq!((Some(first.started_at), first.ended_at), (at(0), at(4)));
+    assert_eq!((Some(second.started_at), second.ended_at), (at(4), at(5)));
     assert_eq!((Some(record.started_at), record.ended_at), (at(0), at(5)));
     assert!(record.on_chain);
 }
@@ -109,7 +122,7 @@ fn plugin_abort() -> TurnStop {
 }
 
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
-// proves: LOOP-27, LOOP-53, UP-35
+// proves: LOOP-27, LOOP-53, UP-35, C-2, LOOP-49
 #[test]
 fn refused_loop_is_off_chain() {
     let script = two_turns();
@@ -124,9 +137,9 @@ fn refused_loop_is_off_chain() {
             usage: Usage::default(),
             rejection: reason.map(str::to_owned),
         };
-        let record = fold([&script.published_events[0], &end])
-            .into_record()
-            .unwrap();
+        let start = &script.published_events[0];
+        let own_end = script.published_events.last().unwrap();
+        let record = fold([start, &end, start, own_end]).into_record().unwrap();
         assert_eq!((record.status, record.on_chain), (status, false));
         assert_eq!(record.rejection.as_deref(), reason);
     }
@@ -213,6 +226,19 @@ fn config_falls_back_to_first_response() {
         *config = None;
     }
     assert_eq!(fold(&events[..1]).into_record().unwrap().config, None);
+    let last_response = events
+        .iter_mut()
+        .rev()
+        .find_map(|event| match &mut event.kind {
+            EventKind::MessageEnd { message } => match &mut Arc::make_mut(message).message {
+                Message::Assistant { model, .. } => Some(model),
+                _ => None,
+            },
+            _ => None,
+        });
+    *last_response.unwrap() = "other-model".to_owned();
+    let ended_at_once = fold([&events[0], events.last().unwrap()]);
+    assert_eq!(ended_at_once.into_record().unwrap().config, None);
     let config = fold(&events).into_record().unwrap().config.unwrap();
     assert_eq!(config.model, "real-model");
     assert_eq!(config.provider, "real-provider");
@@ -227,7 +253,18 @@ fn record_ignores_events_after_loop_end() {
     let mut stranger = events[3].clone();
     stranger.loop_id = "s.cfg.2".into();
     let noisy = events[1..3].iter().chain(&events[..4]).chain([&stranger]);
-    let noisy = noisy.chain(&events[4..]).chain(&events[1..4]);
+    let mut second_end = events.last().unwrap().clone();
+    if let EventKind::LoopEnd {
+        outcome, rejection, ..
+    } = &mut second_end.kind
+    {
+        *outcome = Outcome::Stopped(invalid_input());
+        *rejection = Some("no".to_owned());
+    }
+    let noisy = noisy
+        .chain(&events[4..])
+        .chain(&events)
+        .chain([&second_end]);
     assert_eq!(fold(noisy).into_record(), whole);
 }
 

@@ -81,6 +81,7 @@ fn rejected_value_is_followed_by_another_turn() {
 }
 
 /// Reminders are bounded by the turn limit, at which no last reply in prose is requested.
+// proves: UP-3
 #[test]
 fn reminders_end_at_turn_limit() {
     let (script, outcome) = outcome_of(spec(2), vec![text_answer("one"), text_answer("two")]);

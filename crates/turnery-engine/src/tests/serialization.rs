@@ -26,7 +26,7 @@ fn assert_serialized_names<T: Serialize + DeserializeOwned + PartialEq + Debug>(
     assert!(other.is_err(), "{other:?}");
 }
 
-// proves: TURN-15
+// proves: TURN-15, TURN-61
 #[test]
 fn turn_triggers_serialize() {
     use TurnTrigger::{Branch, Continuation, SubAgent, User};
@@ -151,7 +151,7 @@ fn outcome_serializes_under_its_category() {
     }
 }
 
-// proves: TURN-12, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111, I1
+// proves: TURN-12, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111, I1, C-16
 #[test]
 fn usage_total_is_derived() {
     let usage = Usage {
@@ -274,7 +274,7 @@ fn turns_have_start_and_end_events() {
     assert_eq!(words, ["turn_start", "turn_end", "turn_start", "turn_end"]);
 }
 
-// proves: TURN-51, TURN-52, TURN-53, TURN-54, D-17, C-20
+// proves: TURN-51, TURN-52, TURN-53, TURN-54, D-17, C-20, TURN-61
 #[test]
 fn delta_serializes_only_the_fragment() {
     let block = 3;
@@ -319,11 +319,12 @@ fn delta_serializes_only_the_fragment() {
 // proves: D-13
 #[test]
 fn session_id_is_loop_id_prefix() {
-    for (id, session) in [
-        ("s1.offline.1", "s1"),
-        ("s1.qwen2.5-coder.v1.12", "s1"),
-        ("0199-ab.a.b.c.d.3", "0199-ab"),
+    for (id, session, number) in [
+        ("s1.offline.1", "s1", 1),
+        ("s1.qwen2.5-coder.v1.12", "s1", 12),
+        ("0199-ab.a.b.c.d.3", "0199-ab", 3),
     ] {
         assert_eq!(LoopId::from(id).session_id(), SessionId::from(session));
+        assert_eq!(LoopId::from(id).number(), Some(number));
     }
 }

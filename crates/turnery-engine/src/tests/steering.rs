@@ -17,7 +17,7 @@ fn after(spec: LoopSpec, before: Vec<Input>, then: Vec<Input>) -> Vec<String> {
 }
 
 /// UP-5: calls that have not started are skipped, each with start, end and result.
-// proves: UP-5, TURN-19, TURN-31, TURN-34, LOOP-91, R2
+// proves: UP-5, TURN-19, TURN-29, TURN-31, TURN-33, TURN-34, LOOP-91, R2
 #[test]
 fn steering_skips_calls_not_started() {
     let before = vec![
@@ -99,7 +99,7 @@ fn steering_is_delivered_in_first_turn() {
 }
 
 /// TURN-67: steering continues a loop that would have finished, before any follow-up.
-// proves: TURN-67, UP-6, LOOP-90, TURN-32
+// proves: TURN-67, UP-6, LOOP-90, TURN-29, TURN-32, TURN-33
 #[test]
 fn queued_input_is_delivered_before_finish() {
     let waiting = vec![follow_up("then that"), steer("first this")];
@@ -113,6 +113,14 @@ fn queued_input_is_delivered_before_finish() {
         heard,
         ["s.cfg.1.m2 user: first this", "s.cfg.1.m4 user: then that"]
     );
+    let begins = |line: &String| line.starts_with("turn begins");
+    let turns: Vec<&[String]> = lines.split(begins).skip(1).collect();
+    let starts: Vec<&[String]> = turns.iter().map(|turn| &turn[..2]).collect();
+    let expected = [
+        ["s.cfg.1.m2 begins", "s.cfg.1.m2 user: first this"],
+        ["s.cfg.1.m4 begins", "s.cfg.1.m4 user: then that"],
+    ];
+    assert_eq!(starts, expected);
     let begun = "turn begins Continuation".to_owned();
     assert_eq!(lines.iter().filter(|line| **line == begun).count(), 2);
     let end = "> commit loop ends Finished(AssistantMessage { text: \"c\" })";

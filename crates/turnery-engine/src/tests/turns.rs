@@ -11,7 +11,7 @@ use crate::{
 
 /// TURN-2, 8, 16, 18, 29, 33 to 35, 39 to 43, 47, 49, 56, 57, 59, 67; ACP-22; ACP-32; JIDO-47; C-25; R2.
 // proves: TURN-16, TURN-18, TURN-29, TURN-33, TURN-35, TURN-39, TURN-41, TURN-43, TURN-46, TURN-47
-// proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25
+// proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25, TURN-67
 #[test]
 fn prompt_with_tools_emits_events_in_order() {
     let mut script = LoopHarness::start(prompt_spec());

@@ -110,7 +110,7 @@ fn model_can_be_overridden() {
     assert_eq!(named.map(|it| it.model), Ok("my-custom-tag".to_owned()));
 }
 
-// proves: JIDO-8, JIDO-11, JIDO-12, JIDO-13
+// proves: JIDO-8, JIDO-10, JIDO-11, JIDO-12, JIDO-13
 #[test]
 fn raw_map_fills_every_field() {
     let response = build(chat(&json!({
@@ -137,7 +137,7 @@ fn raw_map_fills_every_field() {
     assert_eq!(response.tool_results, []);
 }
 
-// proves: JIDO-9, JIDO-71, JIDO-72
+// proves: JIDO-9, JIDO-71, JIDO-72, JIDO-8
 #[test]
 fn no_calls_is_final_answer_and_no_content_is_empty_text() {
     for message in [
@@ -164,7 +164,7 @@ fn missing_thinking_is_none() {
     assert_eq!(response.thinking(), None);
 }
 
-// proves: JIDO-16
+// proves: JIDO-16, JIDO-77
 #[test]
 fn needs_tools_by_stop_or_calls() {
     let says = Response {

@@ -99,7 +99,7 @@ fn each_result_is_one_tool_message() {
     assert!(messages.iter().all(|message| message.role() == Role::Tool));
 }
 
-// proves: JIDO-2
+// proves: JIDO-2, JIDO-77
 #[test]
 fn history_has_four_roles() {
     let roles = [

@@ -103,7 +103,7 @@ fn prose_and_reasoning_are_deltas() {
     );
 }
 
-// proves: LASH-44, LASH-46, LASH-58, LASH-59, LASH-73, LASH-74, LASH-76
+// proves: LASH-44, LASH-46, LASH-58, LASH-59, LASH-73, LASH-74, LASH-76, UP-26
 #[test]
 fn call_has_one_row_and_omits_absent_fields() {
     let shown = activities(vec![
@@ -142,7 +142,7 @@ fn call_has_one_row_and_omits_absent_fields() {
     );
 }
 
-// proves: LASH-74
+// proves: LASH-74, LASH-73
 #[test]
 fn optional_fields_are_serialised_when_present() {
     let event = ActivityEvent::ToolCallStarted {
@@ -159,6 +159,16 @@ fn optional_fields_are_serialised_when_present() {
             "graph_key": "block", "parent_call_id": "batch",
         })
     );
+    let end = call_ended("c", ToolEnvelope::text("done"), Disposition::Executed);
+    let mut ended = activities(vec![end]).remove(0).event;
+    if let ActivityEvent::ToolCallCompleted { call_id, .. } = &mut ended {
+        *call_id = None;
+    }
+    let ended = json!(ended);
+    assert_eq!(ended["type"], "tool_call_completed");
+    for field in ["call_id", "graph_key", "parent_call_id", "child_loop_id"] {
+        assert_eq!(ended.get(field), None, "{field}");
+    }
 }
 
 // proves: LASH-59, LASH-62
@@ -242,7 +252,7 @@ fn usage_has_five_buckets_or_is_omitted() {
     assert_eq!(unknown["event"].get("usage"), None);
 }
 
-// proves: LASH-66, LASH-101
+// proves: LASH-66, LASH-101, LASH-73
 #[test]
 fn child_usage_names_session_and_source() {
     let shown = activity_json(EventKind::ChildUsageReported {
@@ -427,7 +437,7 @@ fn code_call(call: &str, name: &str, args: Value, parent: Option<&str>) -> Event
 }
 
 /// A block of code is one row; rows of its calls name it.
-// proves: LASH-60, LASH-61, LASH-69, LASH-70, LASH-72, LASH-74
+// proves: LASH-60, LASH-61, LASH-69, LASH-70, LASH-72, LASH-74, LASH-46, LASH-62, LASH-71, LASH-73, UP-26
 #[test]
 fn code_block_has_one_row_and_its_calls_name_it() {
     let started = |call: &str, name: &str| EventKind::ToolExecutionStart {

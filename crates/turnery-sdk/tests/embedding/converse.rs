@@ -52,7 +52,7 @@ fn question() -> Vec<Message> {
     ]
 }
 
-// proves: JIDO-2, JIDO-17, JIDO-31, JIDO-35, JIDO-78
+// proves: JIDO-2, JIDO-17, JIDO-31, JIDO-35, JIDO-78, JIDO-77
 #[tokio::test]
 async fn converse_runs_tools_until_final_answer() {
     let model = model(PRODUCT);

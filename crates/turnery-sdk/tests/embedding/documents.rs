@@ -10,7 +10,10 @@ fn embedding_page_lists_every_channel() {
         "| `ActivityEvent::Usage`, `ActivityEvent::ChildUsage` | each model call, live |",
         "| `PromptResult` | each prompt |",
         "| `session.usage_report()` | the session so far |",
-        "| `ObservedEvent` (`session.observe`) | applications with remote readers |",
+        "| `ObservedEvent` (`session.observe`) | applications with remote readers | like `PromptActivity`; cursors are valid for one opening |",
+        "| `PromptResult`, `Outcome` | applications | three categories, ten stops; details of a stop may grow |",
+        "| `LoopRecord` (the store) | reading past conversations | old records remain readable |",
+        "| `Event` (`Outbox`) | protocol front ends in this repository | may change in any version |",
         "| `PromptActivity` (`ActivityEvent`) | applications | fields stay; kinds and optional fields may be added |",
         "it cannot be resumed",
     ] {

@@ -1,7 +1,7 @@
 //! Tests of prompt input and of its conversion errors.
 
 use crate::{
-    fixture::{World, run_hello},
+    fixture::{World, finished, run_hello},
     toy::ToyStep,
 };
 use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
@@ -100,7 +100,7 @@ async fn image_bytes_reach_the_model() {
     assert_eq!(*content, [Content::text("who is this?"), image_content()]);
 }
 
-// proves: LASH-16, C-7, I13
+// proves: LASH-16, C-7, I13, LASH-29
 #[tokio::test(start_paused = true)]
 async fn invalid_input_ends_as_invalid_input_outcome() {
     let world = World::new(vec![vec![ToyStep::Say("fine")]]);
@@ -127,7 +127,8 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     assert!(!records[0].on_chain);
     assert!(world.traced_calls().is_empty());
     // Nothing of it is in the next prompt.
-    run_hello(&session).await;
+    let next = run_hello(&session).await;
+    assert_eq!(next.result.outcome, finished("fine"));
     let requests = world.toy.requests.lock().unwrap();
     assert_eq!(requests[0].messages.len(), 1);
     assert_eq!(requests[0].messages[0].message.text(), "hello");

@@ -56,7 +56,7 @@ async fn run_until_idle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-// proves: LASH-79, LASH-80, LASH-81, R6, D-15, LASH-55
+// proves: LASH-79, LASH-80, LASH-81, R6, D-15, LASH-55, LASH-100
 #[tokio::test(start_paused = true)]
 async fn slow_sink_gets_one_activity_at_a_time() {
     let mut turn: Vec<ToyStep> = std::iter::repeat_n(ToyStep::Say("x"), 500).collect();
@@ -78,8 +78,8 @@ async fn slow_sink_gets_one_activity_at_a_time() {
     gate.permits.add_permits(500);
     run_until_idle().await;
     assert_eq!(
-        describe_all(&gate.received.lock().unwrap()[501..]),
-        ["start look"]
+        describe_all(&gate.received.lock().unwrap()[500..]),
+        ["usage", "start look"]
     );
     assert!(world.ran.lock().unwrap().is_empty());
     assert!(!prompt.is_finished());
@@ -90,7 +90,7 @@ async fn slow_sink_gets_one_activity_at_a_time() {
     assert_eq!(output.result.outcome, finished("done"));
 }
 
-// proves: LASH-79, LASH-85, LASH-90, C-10
+// proves: LASH-79, LASH-85, LASH-90, C-10, R6
 #[tokio::test(start_paused = true)]
 async fn cancel_is_stored_while_sink_is_busy() {
     let world = World::new(vec![vec![ToyStep::Say("one"), ToyStep::Hang]]);

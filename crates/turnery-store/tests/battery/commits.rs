@@ -1,13 +1,17 @@
 //! Tests the effects of a commit, and when it is refused (S1 to S3, S5, S8).
 
 use crate::{World, battery, samples::*};
-use std::sync::Arc;
-use turnery_engine::{EventKind, LoopRecord, LoopStatus};
+use std::{collections::BTreeMap, sync::Arc};
+use turnery_engine::{
+    ChildLoopRef, ChildUsage, CompactionBlock, EventKind, Frame, LoopRecord, LoopStatus,
+    ParallelGroup, ToolState,
+};
 use turnery_store::{Commit, Lane, StoreError};
 
 battery!(
     commit_advances_the_session,
     stored_loops_are_read_back_unchanged,
+    one_commit_holds_all_of_its_loops,
     retried_commit_returns_the_same_version,
     same_loop_id_with_other_content_is_refused,
     stale_head_changes_nothing,
@@ -35,7 +39,7 @@ pub(crate) fn sample_record(number: u32) -> Arc<LoopRecord> {
 }
 
 /// S3.
-// proves: S3
+// proves: S3, UP-28
 async fn commit_advances_the_session(world: &World) {
     let lane = claim_new_session(world).await;
     let commits = [(0, sample_record(1)), (1, sample_record(2))];
@@ -59,6 +63,84 @@ async fn stored_loops_are_read_back_unchanged(world: &World) {
     world.commit(&lane, 1, &sample_record(2)).await.unwrap();
     let loops = world.loops().await.unwrap();
     assert_eq!(loops, [sample_record(1), sample_record(2)]);
+}
+
+/// Records with everything that a loop may hold, the title and the release of the lane are one commit.
+// proves: UP-28
+async fn one_commit_holds_all_of_its_loops(world: &World) {
+    let lane = claim_new_session(world).await;
+    let ids = vec![loop_id("s1", 1), loop_id("s1", 2)];
+    let candidate = |index: u32| {
+        let is_selected = index == 1;
+        Arc::new(LoopRecord {
+            frame_id: Some("f1".into()),
+            frame: Some(Frame {
+                frame_id: "f1".into(),
+                parent_frame_id: None,
+                opened_by: loop_id("s1", 9),
+                task: "look".to_owned(),
+            }),
+            children_usage: vec![ChildUsage {
+                session_id: "s2".into(),
+                source: "subagent".to_owned(),
+                model: "offline/echo".to_owned(),
+                iteration: 0,
+                usage: Some(usage(1, 2)),
+                cumulative: usage(1, 2),
+            }],
+            child_loop_refs: vec![ChildLoopRef {
+                tool_call_id: "c".into(),
+                tool_name: "task".to_owned(),
+                child_session_id: "s2".into(),
+                child_loop_id: loop_id("s2", 1),
+            }],
+            tool_states: BTreeMap::from([(
+                "run_code".to_owned(),
+                ToolState {
+                    call_id: "c".into(),
+                    state: "state".into(),
+                },
+            )]),
+            parallel_group: Some(ParallelGroup {
+                all_loop_ids: ids.clone(),
+                selected_loop_id: ids[1].clone(),
+                selected_config_index: 1,
+                evaluation_usage: usage(3, 4),
+                judge: None,
+                is_selected,
+            }),
+            compaction_block: Some(CompactionBlock {
+                keep_first: Vec::new(),
+                keep_compacted: vec![message(&ids[0], "m0", user("summary"))],
+                keep_recent: Vec::new(),
+                through: "m1".into(),
+                created_at: at(3),
+            }),
+            compaction_usage: Some(usage(5, 6)),
+            on_chain: is_selected,
+            ..record("s1", index + 1, "How is it?")
+        })
+    };
+    let records = vec![candidate(0), candidate(1)];
+    let commit = Commit {
+        records: records.clone(),
+        tip: 1,
+        title: Some("Weather".to_owned()),
+        release: true,
+        ..commit_of(&lane, 0, &records[0])
+    };
+    assert_eq!(world.store.commit(commit).await, Ok(1));
+    assert_eq!(world.loops().await, Ok(records));
+    let info = world.info().await.unwrap();
+    assert_eq!(
+        (info.head_version, info.tip_loop_id),
+        (1, Some(loop_id("s1", 2)))
+    );
+    assert_eq!(info.title.as_deref(), Some("Weather"));
+    assert_eq!(
+        world.store.renew(&lane).await,
+        Err(StoreError::LaneLost("s1".into()))
+    );
 }
 
 /// S2, even if the first attempt released the lane.
@@ -88,7 +170,7 @@ async fn same_loop_id_with_other_content_is_refused(world: &World) {
 }
 
 /// S1, S8: the loser's journal is dropped (C-12).
-// proves: LASH-34, LASH-35, S1, S8, C-12
+// proves: LASH-34, LASH-35, S1, S8, C-12, UP-28
 pub(crate) async fn stale_head_changes_nothing(world: &World) {
     let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();
@@ -155,6 +237,7 @@ pub(crate) async fn first_title_is_kept(world: &World) {
     assert_eq!(info.title.as_deref(), Some("First"));
 }
 
+// proves: UP-28
 async fn commit_can_release_the_lane(world: &World) {
     let lane = claim_new_session(world).await;
     let giving = Commit {
@@ -169,6 +252,7 @@ async fn commit_can_release_the_lane(world: &World) {
 }
 
 /// Events that arrive after the commit of their loop are dropped too.
+// proves: UP-28
 pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     let lane = claim_new_session(world).await;
     let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));

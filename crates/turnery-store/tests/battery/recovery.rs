@@ -101,7 +101,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
 }
 
 /// The loop never started, and its group never ended.
-// proves: LOOP-50, LOOP-54
+// proves: LOOP-50, LOOP-54, S5
 async fn announced_loop_is_aborted(world: &World) {
     let lane = claim_new_session(world).await;
     let ids = [loop_id("s1", 1), loop_id("s1", 2)];

@@ -54,7 +54,7 @@ async fn without_a_policy_all_effects_pass() {
     assert_eq!(done.effects, all_effects());
 }
 
-// proves: JIDO-44, JIDO-45, JIDO-46, JIDO-76
+// proves: JIDO-44, JIDO-45, JIDO-46, JIDO-76, JIDO-24
 #[tokio::test]
 async fn scope_policy_applies_to_every_entry_point() {
     let mut scope = empty_scope().with_tools(tool_with_effects(false).into());

@@ -16,7 +16,7 @@ fn two_products() -> Response {
     ])
 }
 
-// proves: JIDO-18, JIDO-21, JIDO-22, JIDO-23, JIDO-24
+// proves: JIDO-18, JIDO-21, JIDO-22, JIDO-23, JIDO-24, JIDO-14, JIDO-19, JIDO-73
 #[tokio::test]
 async fn every_call_gets_a_result() {
     let scope = empty_scope().with_tools(multiply().into());

@@ -119,7 +119,7 @@ async fn paused_client_costs_no_memory_and_loses_nothing() {
 }
 
 /// A client that pauses while it loads a conversation of many megabytes misses nothing.
-// proves: THEME-18, TR-8
+// proves: THEME-18, TR-8, THEME-2
 #[tokio::test]
 async fn large_session_loads_for_paused_client() {
     const PROMPTS: u64 = 64;
@@ -138,6 +138,11 @@ async fn large_session_loads_for_paused_client() {
     editor.close_input().await;
     let mut editor = Editor::spawn(&home, &args, &[]);
     editor.initialize().await;
+    let list = editor.request(1, "session/list", json!({})).await;
+    assert_eq!(
+        list["result"]["sessions"][0]["sessionId"], session,
+        "{list}"
+    );
     let before = editor.resident_memory();
     let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
     editor.send_request(2, "session/load", params).await;

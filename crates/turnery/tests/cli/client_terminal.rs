@@ -67,6 +67,7 @@ fn argument_strings(asked: &Value) -> impl Iterator<Item = &str> {
     args.map(|word| word.as_str().expect("a word"))
 }
 
+// proves: ACP-36
 #[tokio::test]
 async fn editor_that_execs_directly_gets_bash_and_the_line() {
     let home = Home::new();

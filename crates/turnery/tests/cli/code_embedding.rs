@@ -87,6 +87,24 @@ async fn variables_follow_the_history() {
     assert_eq!(run(&session, "add").await, "n is 11\n");
 }
 
+/// Prose ends a prompt in code mode, and the stream has no value.
+// proves: LASH-115
+#[tokio::test]
+async fn prose_ends_a_prompt_in_code_mode() {
+    let agent = coding_agent(&[("begin", "n = 1")]).build();
+    let session = agent.new_session().open().await.unwrap();
+    let output = session.new_prompt("begin").run().await.unwrap();
+    assert_eq!(output.text().as_deref(), Some("done"));
+    assert_eq!(output.value(), None);
+    let is_value = |it: &PromptActivity| {
+        matches!(
+            it.event,
+            ActivityEvent::FinalValue { .. } | ActivityEvent::ToolValue { .. }
+        )
+    };
+    assert!(!output.activities.iter().any(is_value));
+}
+
 /// Candidates run at the same time, each with variables of its own; the next prompt has the winner's.
 // proves: UP-33
 #[tokio::test]

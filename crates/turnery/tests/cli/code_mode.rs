@@ -34,7 +34,7 @@ async fn run(home: &Home, model: &str, more: &[&str]) -> Value {
 
 /// A block calls tools like functions, its output goes back to the model, and its variables live on, also in the next
 /// prompt and process.
-// proves: LASH-5, LASH-116, UP-33
+// proves: LASH-5, LASH-116, UP-33, LASH-4, LASH-113
 #[tokio::test]
 async fn blocks_call_tools_and_keep_variables() {
     let home = Home::new();
@@ -54,6 +54,10 @@ async fn blocks_call_tools_and_keep_variables() {
     ]));
     let result = run(&home, &model, &[]).await;
     assert_eq!(result["text"], "Thirty.", "{result}");
+    assert_eq!(
+        (&result["outcome"], &result["value"]),
+        (&json!("finished"), &Value::Null)
+    );
     let result = run(&home, &model, &["--continue", "again"]).await;
     assert_eq!(result["text"], "Still there.", "{result}");
 }
@@ -74,7 +78,7 @@ async fn calls_of_code_are_judged() {
 }
 
 /// `finish` ends the block and the prompt with its value, also in the middle of the code.
-// proves: LASH-10, LASH-119
+// proves: LASH-10, LASH-119, LASH-113
 #[tokio::test]
 async fn code_finishes_with_a_value() {
     let home = Home::new();
@@ -93,9 +97,34 @@ async fn code_finishes_with_a_value() {
     assert!(!home.project_folder().join("late.txt").exists());
 }
 
+/// `submit_error` ends the block and the prompt with the error's value.
+// proves: LASH-26
+#[tokio::test]
+async fn code_submits_an_error() {
+    let home = Home::new();
+    let code = "submit_error({'missing': 'x'})\nwrite_file('late.txt', '')";
+    let model = home.scripted_model(json!([{"steps": [block(code)]}]));
+    let args = [
+        "run",
+        "--protocol",
+        "code",
+        "--mode",
+        "auto",
+        "--model",
+        &model,
+    ];
+    let schema = home.write_file("any.json", "{}").display().to_string();
+    let more = ["--output-schema", &schema, "--format", "json", "go"];
+    let done = home.run(&[&args[..], &more].concat()).await;
+    let result = done.stdout_json();
+    assert_eq!(result["outcome"], "submitted_error", "{done:?}");
+    assert!(result["error"].to_string().contains("missing"), "{result}");
+    assert!(!home.project_folder().join("late.txt").exists());
+}
+
 /// Code that does not end, needs too much memory or recursion, prints without end, is not closed or is no Python goes
 /// back to the model with the reason, and the variables from before are there.
-// proves: LASH-26, UP-33
+// proves: UP-33
 #[tokio::test]
 async fn failures_of_code_are_explained_to_the_model() {
     let home = Home::new();

@@ -71,7 +71,7 @@ fn result_text(said: &[Value]) -> &str {
     result_texts(said).pop().expect("an end")
 }
 
-// proves: G-9
+// proves: G-9, THEME-1
 #[tokio::test]
 async fn killed_agent_leaves_no_command() {
     let home = Home::new();
@@ -107,6 +107,7 @@ async fn with_server(home: &Home) -> (Editor, Lifeline) {
     (editor, lifeline)
 }
 
+// proves: THEME-1
 #[tokio::test]
 async fn killed_agent_leaves_no_mcp_server() {
     let home = Home::new();
@@ -147,6 +148,7 @@ async fn killed_run_leaves_no_hook() {
     lifeline.wait_until_gone().await;
 }
 
+// proves: THEME-1
 #[tokio::test]
 async fn cancelled_command_leaves_no_process() {
     let home = Home::new();
@@ -186,6 +188,7 @@ async fn run_until_timeout(command: &str, flags: &[&str]) -> (u64, String) {
     panic!("its processes did not start");
 }
 
+// proves: THEME-1
 #[tokio::test]
 async fn timed_out_command_leaves_no_process() {
     let (seconds, text) = run_until_timeout(&endless_command(), &[]).await;
@@ -194,6 +197,7 @@ async fn timed_out_command_leaves_no_process() {
     assert!(text.starts_with(&expected), "{text}");
 }
 
+// proves: THEME-1
 #[tokio::test]
 async fn finished_command_leaves_no_daemon() {
     let home = Home::new();

@@ -26,6 +26,7 @@ async fn unallowed_call_is_denied_and_flag_is_named() {
     assert!(!home.project_folder().join("new.txt").exists());
 }
 
+// proves: THEME-6, THEME-7
 #[tokio::test]
 async fn rule_or_mode_allows_and_deny_wins() {
     for (flags, written) in [

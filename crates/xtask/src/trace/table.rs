@@ -45,6 +45,8 @@ pub(super) struct Requirement {
     pub(super) level: Option<String>,
     /// Reason why no test can or should prove the requirement.
     pub(super) waived: Option<String>,
+    /// What the documents say instead, and why turnery differs.
+    pub(super) differs: Option<String>,
     /// Work item that will implement the requirement.
     pub(super) later: Option<String>,
 }
@@ -131,6 +133,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
             says: rule.says,
             level: Some(rule.level),
             waived: waived.get(&id).cloned(),
+            differs: None,
             later: None,
         };
         (id, requirement)
@@ -156,9 +159,15 @@ fn check_entries(table: &Table) -> Result<()> {
             says,
             level,
             waived,
+            differs,
             later,
         } = requirement;
-        for text in [Some(says), waived.as_ref(), later.as_ref()] {
+        for text in [
+            Some(says),
+            waived.as_ref(),
+            differs.as_ref(),
+            later.as_ref(),
+        ] {
             ensure!(
                 text.is_none_or(|text| !text.trim().is_empty()),
                 "{id} has an empty text"

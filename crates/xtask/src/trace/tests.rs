@@ -273,7 +273,7 @@ fn protocol_rules_join_the_table() {
 }
 
 const SMALL: &str = "
-    R1 = { says = \"one\" }
+    R1 = { says = \"one\", differs = \"two\" }
     R2 = { says = \"two\", waived = \"why\" }
     R3 = { says = \"three\", later = \"RLM\" }
     R4 = { says = \"four\", level = \"MUST\" }";
@@ -295,7 +295,7 @@ fn every_id_has_a_proof_status() {
     assert_eq!(
         shown,
         [
-            "R1: one\n    b.case\n",
+            "R1: one\n    differs from the documents: two\n    b.case\n",
             "R2: two\n    waived: why\n",
             "R3: three\n    later: RLM\n",
             "R4 (MUST): four\n    no test\n"
@@ -337,7 +337,7 @@ fn kit_requirements_map_to_rules() {
     );
     assert_eq!(
         trace.render_kit_requirement("ACP-LOAD-001"),
-        "ACP-LOAD-001 (capability): b\nR1: one\n    b.case\n"
+        "ACP-LOAD-001 (capability): b\nR1: one\n    differs from the documents: two\n    b.case\n"
     );
 }
 

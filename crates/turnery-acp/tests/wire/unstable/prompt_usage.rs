@@ -19,7 +19,7 @@ fn prompt_response(usage: Value, abilities: Value) -> Value {
     result.clone()
 }
 
-// proves: G-23
+// proves: G-23, C-16
 #[test]
 fn usage_is_sent_only_to_clients_that_declare_it() {
     let counted =

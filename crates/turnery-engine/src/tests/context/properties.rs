@@ -283,7 +283,7 @@ impl SessionModel {
 proptest! {
     /// Sections 9 and 10: the context of a reloaded session equals the live one, and no call is separated
     /// from its results.
-    // proves: UP-11, UP-12, C-14, LOOP-47, LOOP-48, LASH-12, UP-35, D-16
+    // proves: UP-11, UP-12, C-14, LOOP-47, LOOP-48, LASH-12, UP-35, D-16, TURN-64
     #[test]
     fn reloaded_view_equals_live_view(steps in vec(any_step(), 1..12)) {
         let mut world = SessionModel::default();

@@ -238,12 +238,12 @@ fn files_moved_into_git_folder_are_asked_about() {
         "git mv hooks link/hooks",
         "git mv hooks .git/",
         "git mv hooks src/../.git/",
-        "git mv -f hooks -- /work/link/",
+        "git mv -f hooks -- ROOT/link/",
         "git mv hooks/post-index-change linked-hooks/",
         "git-mv hooks link/",
     ] {
         let bench = set_up(line);
-        let line = line.replace("/work", bench.work_tree.to_str().unwrap());
+        let line = line.replace("ROOT", bench.work_tree.to_str().unwrap());
         let judged = bench.judge(&policy, &bench.work_tree, &line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
