@@ -1,4 +1,5 @@
 //! Code mode in a program that embeds turnery. The interpreter runs in the turnery executable.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 use serde_json::{Value, json};
 use std::{
