@@ -174,8 +174,10 @@ fn starts_gpg(command: &SimpleCommand) -> bool {
     if matches!(words.clone().next(), Some("add" | "commit")) && command.name == "git" {
         return false;
     }
+    let mut is_sort_key = false;
     words.any(|word| {
-        let is_option = word.starts_with("--s");
+        let is_option = word.starts_with("--s") || is_sort_key;
+        is_sort_key = word.starts_with("--so");
         word.contains("signature") && (is_option || word.contains("%("))
             || word
                 .split('%')

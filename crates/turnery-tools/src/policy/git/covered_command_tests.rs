@@ -41,6 +41,10 @@ fn repository_named_in_line_is_asked_about_outside_repositories() {
         "git clone /other copy",
         "git clone file:///other copy",
         "git ls-remote bare",
+        "git fetch foo::./x",
+        "git fetch foo://host/x",
+        "git pull ext::x main",
+        "git ls-remote fd::0",
         "git fetch bare.git",
         "git archive --remote=bare.git --format=foo HEAD",
         "git archive --remote bare.git --format=foo HEAD",
@@ -359,4 +363,52 @@ fn command_that_overwrites_head_is_asked_about() {
     fs::create_dir_all(bench.work_tree.join("objects")).unwrap();
     let judged = bench.judge(&policy, &bench.work_tree, plain);
     assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+}
+
+/// Editors run what their input tells them, and git starts one for a message.
+#[test]
+fn git_that_may_start_editor_on_given_input_is_asked_about() {
+    let policy = git_policy();
+    for line in [
+        "git commit --allow-empty < orders",
+        "echo EVIL | git commit --amend",
+        "{ git commit --allow-empty; } < orders",
+        "echo EVIL | git tag -a v1",
+        "echo EVIL | git branch --edit-description",
+        "echo EVIL | git commit -eF - --allow-empty",
+        "echo EVIL | git rebase -i HEAD~1",
+    ] {
+        let bench = fixture_with_conflict();
+        fs::write(bench.work_tree.join("orders"), bench.evil_program()).unwrap();
+        let line = line.replace("EVIL", &bench.evil_program());
+        let judged = bench.judge(&policy, &bench.work_tree, &line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // Without protection, the attack works: this editor reads its orders as `vi` and `ed` do.
+        let mut environment = bench.environment();
+        environment.insert("GIT_EDITOR".into(), "sh -s".into());
+        let line = line.replace("-eF -", "-e");
+        let output = bench.run(&bench.work_tree, &line, &environment);
+        assert!(bench.take_mark(), "{line}: {output:?}");
+    }
+    let bench = fixture_with_conflict();
+    fs::write(bench.work_tree.join("orders"), "x").unwrap();
+    for line in [
+        "echo x | git apply",
+        "echo x | git commit -q -F -",
+        "git commit -F - < orders",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+    for line in [
+        "git branch --sort signature",
+        "git tag --list --sort -signature",
+        "git tag --verify v1",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+    }
 }

@@ -31,12 +31,41 @@ pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
     });
     are_known
         && subcommand.is_some_and(remotes::is_known_subcommand)
+        && !may_give_input_to_editor(command)
         && !works_in_other_folder(command)
         && !takes_template(command)
         && has_harmless_options(command)
         && !views_bisection(command)
         && !shows_submodules(command)
         && !commits_named_files(command)
+}
+
+/// Returns true if an editor that git starts may read the command's input, which a pipe or a file gives: editors run what
+/// they are told there.
+fn may_give_input_to_editor(command: &SimpleCommand) -> bool {
+    let first = command.args.first().and_then(|arg| arg.known_text());
+    let asks = has_word(command, "-i") || has_word(command, "--interactive");
+    let reads_patch = matches!(first, Some("am" | "apply")) && !asks;
+    command.is_stdin_redirected && !reads_patch && !takes_message_from_input(command)
+}
+
+/// Returns true for `git commit -F -` with no option that starts an editor or asks about changes.
+fn takes_message_from_input(command: &SimpleCommand) -> bool {
+    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.known_text()).collect();
+    let known = [
+        "-a",
+        "-q",
+        "-s",
+        "--all",
+        "--no-verify",
+        "--quiet",
+        "--signoff",
+    ];
+    matches!(
+        words.as_slice(),
+        [Some("commit"), flags @ .., Some("-F" | "--file"), Some("-")]
+            if flags.iter().flatten().all(|flag| known.contains(flag))
+    )
 }
 
 /// Returns the command under the name `git`, however it is called: `/usr/bin/git x`, `git-x`.

@@ -164,7 +164,7 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
         // The options of a commit are known one by one, with their values.
         "commit" => return true,
         // What follows is a command.
-        "bisect" if words.first() == Some(&"run") => return false,
+        "bisect" if words.contains(&"run") => return false,
         _ => {}
     }
     let has_strategy = matches!(subcommand, "merge" | "pull" | "rebase");
@@ -200,6 +200,8 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
             "strategy-option" if merges => strategy_options.push(value),
             // Submodules in a diff are judged elsewhere.
             "" | "submodule" => {}
+            // Starts gpg.
+            "verify" if subcommand == "tag" => return false,
             // Compares any two files.
             "no-index" => return false,
             _ => {
@@ -317,6 +319,7 @@ mod tests {
             "git checkout -- --output=x",
             "git clean -fdq --opt",
             "git tag -v v1",
+            "git tag --verify v1",
         ] {
             assert!(!is_harmless(line), "{line}");
         }
@@ -335,7 +338,6 @@ mod tests {
             "git apply --3way --whitespace=fix x.patch",
             "git stash push -u -m x -- src",
             "git clean -fdx",
-            "git bisect start HEAD v1 -- run",
             "git commit -m --output=x",
             "git reset --hard HEAD~1",
             "git merge -m'fix stuff X' t",

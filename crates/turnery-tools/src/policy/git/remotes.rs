@@ -122,11 +122,15 @@ impl RemoteAccess {
     }
 
     /// Returns true if the command, which runs in `folder`, may contact a repository that it names by its path from
-    /// there.
+    /// there, or by the program that reads it.
     pub(super) fn names_local_path(&self, folder: &Path) -> bool {
         match self {
             Self::None | Self::Pushes(_) => false,
-            Self::Fetches(names) => names.iter().any(|name| may_be_local_path(name, folder)),
+            Self::Fetches(names) => {
+                let is_unsafe =
+                    |name: &String| may_be_local_path(name, folder) || may_name_remote_helper(name);
+                names.iter().any(is_unsafe)
+            }
         }
     }
 
@@ -165,6 +169,15 @@ fn may_be_local_path(name: &str, base: &Path) -> bool {
         || name.starts_with("file:")
         || exists(name)
         || exists(&format!("{name}.git"))
+}
+
+/// Returns true if git may run a program that the address names, `git-remote-HELPER`.
+fn may_name_remote_helper(name: &str) -> bool {
+    let is_known = |scheme: &str| matches!(scheme, "git" | "http" | "https" | "ssh");
+    name.contains("::")
+        || name
+            .split_once("://")
+            .is_some_and(|(scheme, _)| !is_known(scheme))
 }
 
 /// Target of a push.
