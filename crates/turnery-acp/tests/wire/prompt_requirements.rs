@@ -145,7 +145,7 @@ fn limit_ends_prompt_with_its_stop_reason() {
     }
 }
 
-// proves: LASH-33, LASH-95, C-29, C-32
+// proves: LASH-33, LASH-95, C-29, C-32, C-8
 #[test]
 fn running_prompt_locks_out_other_connections() {
     let world = TestEnv::new(json!([
@@ -163,6 +163,12 @@ fn running_prompt_locks_out_other_connections() {
     assert_eq!(error_code_of(&refused), -32603);
     assert_eq!(refused["error"]["data"]["kind"], "session_busy");
     assert_eq!(refused["error"]["data"]["retryable"], true);
+    // What cannot be read is refused as such, before the session is asked for.
+    for prompt in [json!([]), json!([{"type": "image"}])] {
+        let params = json!({"sessionId": id, "prompt": prompt});
+        let refused = two.request("session/prompt", params);
+        assert_eq!(error_code_of(&refused), -32602, "{refused}");
+    }
     // A third connection cannot delete it either.
     let mut three = world.client(json!({}));
     let kept = three.request("session/delete", json!({"sessionId": id}));

@@ -26,6 +26,8 @@ pub(crate) struct FailingStore {
     pub(crate) failing_commits: AtomicU64,
     /// How many commits have failed so far.
     pub(crate) failed_commits: AtomicU64,
+    /// Moves the head before the next commit, which is refused then.
+    pub(crate) head_moves: AtomicBool,
     pub(crate) fail_patch: AtomicBool,
     pub(crate) fail_loops: AtomicBool,
     /// While set, nothing reaches the journal.
@@ -60,6 +62,7 @@ impl FailingStore {
             inner,
             failing_commits: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
+            head_moves: AtomicBool::new(false),
             fail_patch: AtomicBool::new(false),
             fail_loops: AtomicBool::new(false),
             drop_appends: AtomicBool::new(false),
@@ -221,6 +224,13 @@ impl Store for FailingStore {
         if take_failure(&self.failing_commits) {
             self.failed_commits.fetch_add(1, Ordering::SeqCst);
             return Box::pin(std::future::ready(Err(disk_full())));
+        }
+        if self.head_moves.swap(false, Ordering::SeqCst) {
+            let moved = StoreError::HeadConflict {
+                expected: commit.expected_head,
+                actual: commit.expected_head + 1,
+            };
+            return Box::pin(std::future::ready(Err(moved)));
         }
         let commit = Box::pin(async move { self.inner.commit(commit).await });
         delayed_write(&self.commit_delay, commit)

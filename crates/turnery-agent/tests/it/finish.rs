@@ -214,7 +214,7 @@ async fn sub_agents_have_no_finish() {
 }
 
 /// In code mode `finish` is always there. It asks a session of the user for Markdown, and a sub-agent for plain data.
-// proves: LASH-122, LASH-123
+// proves: LASH-122, LASH-123, LASH-116
 #[tokio::test(start_paused = true)]
 async fn form_of_final_values_depends_on_who_reads_them() {
     let script: [&[ModelAct]; 3] = [
@@ -244,4 +244,10 @@ async fn form_of_final_values_depends_on_who_reads_them() {
         finish(1)
     );
     assert!(finish(2).contains("Markdown"));
+    drop(requests);
+    // An earlier action and its result are text of the history.
+    let history = world.model.request(2);
+    assert_eq!(history[0], "rate it");
+    assert!(history[1].starts_with("Called task with "), "{history:?}");
+    assert!(history[2].starts_with("Result of task:"), "{history:?}");
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::sync::{Arc, atomic::Ordering};
 use turnery_agent::{CancellationToken, PromptError, SetOptionError};
-use turnery_engine::{CommitError, EventKind};
+use turnery_engine::{CommitError, Event, EventKind};
 use turnery_store::SqliteStore;
 use turnery_tools::Mode;
 
@@ -39,6 +39,25 @@ pub(crate) async fn unstored_prompt_is_not_in_next_context() {
     assert_ne!(second.loops[0].loop_id, shown[0].loop_id);
     let info = world.store.info(session.id()).await.unwrap();
     assert_eq!(info.title.as_deref(), Some("second"));
+}
+
+/// Another writer's commit makes the prompt an error, not an outcome.
+// proves: LASH-34, LASH-35
+#[tokio::test(start_paused = true)]
+async fn moved_head_is_an_error_of_the_prompt() {
+    let store = FailingStore::new();
+    let world = EmbeddingFixture::with_store(store.clone(), &[&[ModelAct::Say("one")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    store.head_moves.store(true, Ordering::SeqCst);
+    let lost = start_text(&session, "first").result().await;
+    assert!(
+        matches!(lost, Err(PromptError::Lost(CommitError::HeadConflict))),
+        "{lost:?}"
+    );
+    let shown = live_events(&drain(&mut seen));
+    let is_end = |event: &Event| matches!(event.kind, EventKind::LoopEnd { .. });
+    assert!(!shown.iter().any(is_end), "{shown:?}");
+    assert_eq!(world.loops(session.id()).await, []);
 }
 
 /// PROMPT-9.

@@ -4,9 +4,9 @@ use crate::toy::{model_error, usage_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
-    CallDetail, ChildUsage, Content, Disposition, Event, EventKind, LlmMessage, Message,
+    CallDetail, ChildUsage, Content, ContextSize, ContinuationKind, Disposition, Event, EventKind, LlmMessage, Message,
     MessageStop, ModelDelta, Outcome, PlanEntry, PlanPriority, PlanStatus, ToolCall, ToolEnvelope,
-    ToolErrorKind, TurnFinish, TurnTrigger, Usage,
+    ToolErrorKind, TurnFinish, TurnTrigger, Usage, Verdict,
 };
 use turnery_sdk::{ActivityEvent, Projection, PromptActivity};
 
@@ -371,6 +371,11 @@ fn engine_internal_events_are_not_shown() {
         },
         None,
     );
+    let args = ModelDelta::ToolCallArgs {
+        block: 1,
+        name: "look".to_owned(),
+        fragment: "{".to_owned(),
+    };
     let shown = activities(vec![
         EventKind::TurnStart {
             trigger: TurnTrigger::User,
@@ -388,6 +393,51 @@ fn engine_internal_events_are_not_shown() {
             outcome,
             usage: Usage::default(),
             rejection: None,
+        },
+        EventKind::ParallelStart {
+            agent_id: "a".to_owned(),
+            loop_ids: Vec::new(),
+        },
+        EventKind::ParallelEnd {
+            winner: "s.m.1".into(),
+            evaluation_usage: Usage::default(),
+            judge: None,
+        },
+        EventKind::LoopStart {
+            agent_id: "a".to_owned(),
+            prompt_id: "p".into(),
+            parent_loop_id: None,
+            continuation_kind: ContinuationKind::Initial,
+            config: None,
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
+        },
+        EventKind::CompactionStarted {
+            before: ContextSize::default(),
+        },
+        EventKind::CompactionEnded {
+            block: None,
+            after: ContextSize::default(),
+            failure: None,
+            usage: None,
+        },
+        EventKind::PermissionRequested {
+            call_id: "c".into(),
+            detail: CallDetail::default(),
+        },
+        EventKind::PermissionResolved {
+            call_id: "c".into(),
+            verdict: Verdict::Allow,
+        },
+        EventKind::ToolExecutionUpdate {
+            call_id: "c".into(),
+            detail: CallDetail::default(),
+        },
+        EventKind::Delta {
+            message_id: "m1".into(),
+            delta: args,
         },
     ]);
     let ids: Vec<String> = shown.iter().map(|it| it.id.to_string()).collect();

@@ -1,5 +1,6 @@
 //! Tests of prompts that end with a value.
 
+use crate::{fixture::World, toy::ToyStep};
 use std::path::Path;
 use turnery_sdk::{
     FinalAnswerFormat, Protocol,
@@ -68,6 +69,29 @@ async fn any_value_ends_a_prompt_without_schema() {
     let output = session.new_prompt("Rate it.").require_finish();
     let output = output.run().await.unwrap();
     assert_eq!(output.value(), Some(&json!({"rating": 5})));
+}
+
+/// The form of values is the session's own choice, which goes before the agent's.
+// proves: LASH-121
+#[tokio::test(start_paused = true)]
+async fn form_of_values_is_an_option_of_the_session() {
+    let finish = |n: usize| vec![ToyStep::Call(["a", "b"][n], "finish")];
+    let world = World::new(vec![finish(0), finish(1)]);
+    let raw = FinalAnswerFormat::RawValue;
+    for (n, format) in [Some(raw), None].into_iter().enumerate() {
+        let mut session = world.agent.new_session();
+        if let Some(format) = format {
+            session = session.final_answer_format(format);
+        }
+        let session = session.open().await.unwrap();
+        let _ = session.new_prompt("Rate it.").require_finish().run().await;
+        let requests = world.toy.requests.lock().unwrap();
+        let tools = &requests.last().unwrap().tools;
+        let finish = tools.iter().find(|tool| tool.name == "finish").unwrap();
+        let asks_for_data = finish.description.contains("plain data");
+        let asks_for_markdown = finish.description.contains("Markdown");
+        assert_eq!((asks_for_data, asks_for_markdown), (n == 0, n == 1), "{finish:?}");
+    }
 }
 
 /// A program without an interpreter is told so before the prompt begins.

@@ -6,7 +6,9 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use turnery_engine::{Content, Message, ModelStop, Response, ToolError, ToolErrorKind};
+use turnery_engine::{
+    Content, Message, ModelStop, Response, ResponseKind, ResponseOverrides, ToolError, ToolErrorKind,
+};
 use turnery_tools::{ExecuteOptions, ExecuteScope, FunctionTool, run_tools};
 
 fn two_products() -> Response {
@@ -118,11 +120,21 @@ async fn unknown_tool_gets_a_failed_result() {
     assert_eq!(known.content(), "{\"product\":1}");
 }
 
-// proves: JIDO-31
+// proves: JIDO-31, JIDO-3
 #[tokio::test]
 async fn executed_response_makes_valid_history() {
     let scope = empty_scope().with_tools(multiply().into());
-    let executed = run_tools(&two_products(), &scope, &ExecuteOptions::default()).await;
+    let call = |id: &str, arguments: &str| {
+        json!({"id": id, "type": "function",
+            "function": {"name": "multiply", "arguments": arguments}})
+    };
+    let calls = [call("c1", "{\"a\":6,\"b\":7}"), call("c2", "{\"a\":2,\"b\":3}")];
+    let map = json!({"model": "m", "choices": [{"message": {"tool_calls": calls},
+        "finish_reason": "tool_calls"}]});
+    let response = Response::from_response(map, ResponseOverrides::default()).unwrap();
+    assert_eq!(response.kind(), ResponseKind::ToolCalls);
+    assert!(response.needs_tools());
+    let executed = run_tools(&response, &scope, &ExecuteOptions::default()).await;
     let mut history = vec![Message::User {
         content: vec![Content::text("What is 6 * 7, and 2 * 3?")],
     }];

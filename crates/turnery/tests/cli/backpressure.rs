@@ -168,3 +168,30 @@ async fn large_session_loads_for_paused_client() {
     assert!(shown == whole, "{} bytes for {}", shown.len(), whole.len());
     assert_eq!(editor.close_input().await.code, Some(0));
 }
+
+/// No line is longer than the output that a client can show: that of a tool is cut, live and after a load.
+// proves: G-14
+#[tokio::test]
+async fn long_output_of_tool_is_cut_for_the_client() {
+    const MAX_LINE: usize = 600 << 10;
+    let home = Home::new();
+    let command = json!({"command": "yes 0123456789 | head -c 3000000"});
+    let model = home.scripted_model(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": command}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let (mut editor, session) = Editor::with_session(&home, &args).await;
+    editor.prompt(2, &session).await;
+    let longest = |said: &[Value]| said.iter().map(|it| it.to_string().len()).max();
+    assert!(longest(&editor.said) < Some(MAX_LINE), "{:?}", longest(&editor.said));
+    editor.close_input().await;
+    let mut editor = Editor::spawn(&home, &args, &[]);
+    editor.initialize().await;
+    let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+    let loaded = editor.request(3, "session/load", params).await;
+    assert!(loaded.get("error").is_none(), "{loaded}");
+    let shown = editor.said.iter().any(|it| it.to_string().contains("0123456789"));
+    assert!(shown, "the output is shown");
+    assert!(longest(&editor.said) < Some(MAX_LINE), "{:?}", longest(&editor.said));
+}

@@ -98,6 +98,32 @@ async fn head_moved_by_another_process_is_a_conflict() {
     );
 }
 
+/// Of a commit and a commit of a later claim at the same time, exactly one is made, and nothing of the other.
+// proves: S1
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_commits_at_the_same_head_is_made() {
+    let (_folder, path) = crate::temp_database();
+    let stores = [(); 2].map(|()| SqliteStore::open(path.clone()));
+    stores[0].create(new_session("s1")).await.unwrap();
+    let id = "s1".into();
+    for head in 0..100_u32 {
+        let old = stores[0].claim(&id, &owner("here")).await.unwrap().lane;
+        let (mine, theirs) = (record("s1", 2 * head + 1, "Mine?"), record("s1", 2 * head + 2, "Theirs?"));
+        let expected = u64::from(head);
+        let first = stores[0].commit(commit_of(&old, expected, &mine.into()));
+        let second = async {
+            let lane = stores[1].claim(&id, &owner("here")).await.unwrap().lane;
+            stores[1].commit(commit_of(&lane, expected, &theirs.into())).await
+        };
+        let both = tokio::join!(first, second);
+        let made = [&both.0, &both.1].map(|it| *it == Ok(expected + 1));
+        assert_ne!(made[0], made[1], "{both:?}");
+        let info = stores[0].info(&id).await.unwrap();
+        let loops = stores[0].loops(&id, 0).await.unwrap();
+        assert_eq!((info.head_version, loops.len() as u64), (expected + 1, expected + 1));
+    }
+}
+
 #[tokio::test]
 async fn two_processes_take_turns() {
     let mut scene = two_processes().await;
