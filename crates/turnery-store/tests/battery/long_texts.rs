@@ -5,10 +5,13 @@ use rusqlite::{Connection, types::Value};
 use serde_json::json;
 use std::{collections::HashMap, path::Path, sync::Arc};
 use turnery_engine::{
-    Artifact, CallDetail, Content, Disposition, Event, EventKind, LoopRecord, Message, Outcome,
+    Artifact, CallDetail, Content, Disposition, Event, EventKind, ImageData, LoopRecord, Message, Outcome,
     ToolCall, ToolEnvelope, TurnFinish,
 };
-use turnery_store::{SqliteStore, Store};
+use turnery_store::{
+    SqliteStore, Store,
+    export::{export_session, import_session},
+};
 
 battery!(long_texts_come_back_equal);
 
@@ -227,6 +230,47 @@ async fn long_text_is_stored_once_in_small_rows() {
     assert_eq!(named[&reference], texts[2]);
 }
 
+/// A picture that ten prompts show is stored once, also after an export and import of the session.
+// proves: LASH-42, UP-29
+#[tokio::test]
+async fn picture_shown_ten_times_is_stored_once() {
+    let picture = long_text('i', 150_000).replace(|c: char| !c.is_ascii_alphanumeric(), "A");
+    let image = Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: picture.as_str().into(),
+    });
+    let (_folder, path) = crate::temp_database();
+    let store = SqliteStore::open(path.clone());
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    let mut records = Vec::new();
+    for number in 1..=10_u32 {
+        let mut record = record("s1", number, "What is it?");
+        let shown = Message::User {
+            content: vec![Content::text("This:"), image.clone()],
+        };
+        let shown = message(&record.loop_id, "picture", shown);
+        record.messages.push(Arc::clone(&shown));
+        let kind = EventKind::MessageEnd { message: shown };
+        record.events.push(event("s1", number, 30, Some(0), kind));
+        records.push(Arc::new(record));
+        let commit = commit_of(&lane, u64::from(number) - 1, &records[records.len() - 1]);
+        store.commit(commit).await.unwrap();
+    }
+    store.release(&lane).await.unwrap();
+    assert_eq!(store.loops(&"s1".into(), 0).await, Ok(records));
+    let document = export_session(&store, &"s1".into()).await.unwrap();
+    drop(store);
+    assert_eq!(stored_texts(&path), json_len(&picture));
+    let (_folder, path) = crate::temp_database();
+    let other = SqliteStore::open(path.clone());
+    import_session(&other, document.clone(), &owner("b")).await.unwrap();
+    let again = export_session(&other, &"s1".into()).await.unwrap();
+    assert_eq!(again.loops, document.loops);
+    drop(other);
+    assert_eq!(stored_texts(&path), json_len(&picture));
+}
+
 /// The format of small rows is unchanged.
 #[tokio::test]
 async fn small_rows_hold_their_texts() {
@@ -312,6 +356,7 @@ async fn damaged_text_is_named_and_repaired() {
     }
 }
 
+// proves: UP-29
 #[tokio::test]
 async fn deleted_session_leaves_no_long_text() {
     let (_folder, path) = crate::temp_database();
