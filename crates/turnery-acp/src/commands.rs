@@ -12,6 +12,7 @@ mod help;
 pub(crate) mod mcp_prompt;
 mod mode;
 mod model;
+mod go_on;
 mod rerun;
 pub(crate) mod slash_command;
 pub(crate) mod transcript;
@@ -29,6 +30,7 @@ pub(crate) static COMMANDS: [SlashCommand; 9] = [
     mode::COMMAND,
     compact::COMMAND,
     branch::COMMAND,
+    go_on::COMMAND,
     rerun::COMMAND,
     try_models::COMMAND,
     cost::COMMAND,

@@ -249,7 +249,8 @@ Examples:
   turnery run --output-schema risk.json \"how risky is this change?\" | jq -r .rating
   turnery run --format json \"how many tests are there?\" | jq -r .text")]
 pub(crate) struct RunArgs {
-    /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole prompt.
+    /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole prompt. With
+    /// `--continue` or `--session` it may be left out: then the model goes on where the last prompt stopped.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Work in this folder instead of the current one.

@@ -75,10 +75,13 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
     execute_job(global, format, || {
         tries.check_count()?;
         let schema = output_schema.as_deref().map(read_schema).transpose()?;
-        let content = read_prompt(prompt.as_deref(), &image, &audio)?;
-        let work = match tries.is_empty() {
-            true => JobAction::Prompt(content),
-            false => JobAction::TryModels(tries, content),
+        let content = read_content(prompt.as_deref(), &image, &audio)?;
+        let is_continued = !matches!(target, SessionTarget::New(_));
+        let work = match (tries.is_empty(), content.is_empty()) {
+            // Where the last prompt stopped.
+            (true, true) if is_continued => JobAction::Continue,
+            (true, _) => JobAction::Prompt(required(content)?),
+            (false, _) => JobAction::TryModels(tries, required(content)?),
         };
         Ok(Job {
             action: work,
@@ -118,8 +121,8 @@ pub(crate) fn run_session_command(
             RunAgainCommand::Branch {
                 id, from, prompt, ..
             } => {
-                let content = read_prompt(prompt.as_deref(), &[], &[])?;
-                (id, JobAction::Branch(from, content))
+                let content = read_content(prompt.as_deref(), &[], &[])?;
+                (id, JobAction::Branch(from, required(content)?))
             }
         };
         let target = SessionTarget::Stored(id);
@@ -178,8 +181,17 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Returns the prompt: the argument, piped stdin, images and recordings.
-fn read_prompt(
+/// Returns the content, which must not be empty.
+fn required(content: Vec<Content>) -> anyhow::Result<Vec<Content>> {
+    anyhow::ensure!(
+        !content.is_empty(),
+        "there is no prompt; write it as an argument or pipe it in: turnery run {FIRST_PROMPT:?}"
+    );
+    Ok(content)
+}
+
+/// Returns the content of the prompt: the argument, piped stdin, images and recordings.
+fn read_content(
     prompt: Option<&str>,
     images: &[PathBuf],
     audio: &[PathBuf],
@@ -202,13 +214,7 @@ fn read_prompt(
         };
         prompt_input::read_stdin(stdin, silence, logs::print_message)?
     };
-    let content =
-        prompt_input::build_content(prompt_input::join_prompt(argument, &piped), images, audio)?;
-    anyhow::ensure!(
-        !content.is_empty(),
-        "there is no prompt; write it as an argument or pipe it in: turnery run {FIRST_PROMPT:?}"
-    );
-    Ok(content)
+    prompt_input::build_content(prompt_input::join_prompt(argument, &piped), images, audio)
 }
 
 fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult> {

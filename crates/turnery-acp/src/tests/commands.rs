@@ -12,7 +12,7 @@ use turnery_engine::Content;
 
 /// Names, written by hand.
 const NAMES: [&str; 9] = [
-    "help", "model", "mode", "compact", "branch", "rerun", "try", "cost", "export",
+    "help", "model", "mode", "compact", "branch", "continue", "rerun", "try", "cost", "export",
 ];
 
 fn parse(text: &str) -> Option<(&'static str, &str)> {
@@ -105,7 +105,7 @@ proptest! {
 
     /// A text is a command only if a known name directly follows its slash.
     #[test]
-    fn only_slash_and_known_name_is_a_command(text in "/?(help|mode|model|compact|branch|rerun|try|cost|export|[a-z/]{0,6})(.|\n){0,20}") {
+    fn only_slash_and_known_name_is_a_command(text in "/?(help|mode|model|compact|branch|continue|rerun|try|cost|export|[a-z/]{0,9})(.|\n){0,20}") {
         let is = NAMES.iter().any(|name| {
             let rest = text.strip_prefix('/').and_then(|rest| rest.strip_prefix(name));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))

@@ -9,6 +9,8 @@ use turnery_engine::{
 };
 use turnery_store::{Damage, History, Store, StoreError, TranscriptNote};
 
+const RESUME_HINT: &str = "\n\nTo let the model go on from here, send `/continue`. Calls that were done are not made again.";
+
 /// Replays a stored conversation in order, with transcript notes at their recorded times, as fast as the
 /// client accepts it. The store reads the next page while one is shown, so at most two pages are in memory.
 /// `known` damage is reported with the damage found.
@@ -53,6 +55,9 @@ pub(super) async fn replay_session(
     }
     while let Some(remark) = screen.notes.pop_front() {
         screen.push_event(&remark).await;
+    }
+    if let Some(hint) = history.loops.last().and_then(|record| resume_hint(record)) {
+        screen.push_event(&hint).await;
     }
     if !history.damage.is_empty() {
         // This message is not stored.
@@ -115,6 +120,20 @@ fn note_event(id: &SessionId, remark: TranscriptNote) -> Event {
             message: Arc::new(remark.message),
         },
     }
+}
+
+/// Says how an interrupted prompt, the last of the session, can go on. Not stored.
+fn resume_hint(record: &LoopRecord) -> Option<Event> {
+    let mut event = interruption_event(record).filter(|_| record.on_chain)?;
+    let EventKind::MessageEnd { message } = &mut event.kind else {
+        return None;
+    };
+    let message = Arc::make_mut(message);
+    message.message_id = format!("{}.resume", message.message_id).into();
+    if let Message::Assistant { content, .. } = &mut message.message {
+        *content = vec![Content::text(RESUME_HINT)];
+    }
+    Some(event)
 }
 
 /// Converts the notice at the end of an interrupted loop to an agent message, since clients do not see system

@@ -96,8 +96,9 @@ async fn load_shows_prompt_killed_in_any_state() {
 
         assert_eq!(texts(shown, "user_message_chunk"), ["go"], "{lines}");
         let said = texts(shown, "agent_message_chunk");
-        let last = said.last().expect("a notice");
-        assert!(last.contains("was interrupted"), "{lines}: {said:?}");
+        let told = said.concat();
+        assert!(told.contains("was interrupted"), "{lines}: {said:?}");
+        assert!(said.last().is_some_and(|it| it.contains("`/continue`")), "{lines}: {said:?}");
         let shown = calls(shown);
         for (id, (status, _)) in calls(&seen) {
             // A call that has not started may be missing.
@@ -137,5 +138,55 @@ async fn killed_prompt_is_shown_and_exportable() {
         let told = home.run(&["sessions", command, &session]).await;
         assert!(told.stdout.contains("alpha"), "{told:?}");
         assert!(told.stdout.contains("was interrupted"), "{told:?}");
+    }
+}
+
+/// An interrupted prompt goes on where it stopped, with `/continue` in an editor and `--continue` on the command line:
+/// calls that were done are not made again, and the model is told of the one that was running.
+// proves: LOOP-18, S5
+#[tokio::test]
+async fn killed_prompt_goes_on_where_it_stopped() {
+    for by_editor in [true, false] {
+        let home = Home::new();
+        let wait = "echo $$ > pid.new; mv pid.new pid; echo ran >> log; exec sleep 1000";
+        let model = home.scripted_model(json!([
+            {"when": {"last_user_contains": "go on"}, "steps": [{"text": "unused"}]},
+            {"steps": [{"tool_call": {"name": "shell", "args": {"command": "echo first >> log"}}}]},
+            {"steps": [{"tool_call": {"name": "shell", "args": {"command": wait}}}]},
+            {"steps": [{"text": "I went on."}]},
+        ]));
+        let args = ["acp", "--model", &model, "--mode", "auto"];
+        let mut editor = Editor::spawn(&home, &args, &[]);
+        editor.initialize().await;
+        let session = editor.new_session(&home.project_folder()).await;
+        editor.send_prompt(2, &session).await;
+        let pid = home.project_folder().join("pid");
+        // No event reports that a command has written a file.
+        while !pid.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        editor.kill().await;
+        let said = if by_editor {
+            let mut editor = Editor::spawn(&home, &args, &[]);
+            editor.initialize().await;
+            let load = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+            editor.request(3, "session/load", load).await;
+            let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/continue"}]});
+            let end = editor.request(4, "session/prompt", params).await;
+            assert_eq!(end["result"]["stopReason"], "end_turn", "{end}");
+            texts(&editor.said, "agent_message_chunk").concat()
+        } else {
+            let done = home.run(&["run", "--continue", "--mode", "auto"]).await;
+            assert_eq!(done.code, Some(0), "{done:?}");
+            done.stdout
+        };
+        assert!(said.contains("I went on."), "{said}");
+        let log = std::fs::read_to_string(home.project_folder().join("log")).expect("a log");
+        assert_eq!(log, "first\nran\n");
+        let shown = home.run(&["sessions", "show", &session, "--json"]).await;
+        let records = shown.stdout_json();
+        assert_eq!(records[0]["status"], "aborted");
+        assert_eq!(records[1]["continuation_kind"], "default");
+        assert!(shown.stdout.contains("may or may not have had effects"), "{shown:?}");
     }
 }
