@@ -206,39 +206,6 @@ async fn large_variables_live_while_the_session_is_open() {
     assert_eq!(run(&session, "measure").await, "1000000\n");
 }
 
-/// Returns the number of interpreter processes that this process has started.
-fn workers() -> usize {
-    let own = std::process::id();
-    let is_worker = |entry: std::io::Result<std::fs::DirEntry>| {
-        let folder = entry.unwrap().path();
-        // A process may end while it is looked at.
-        let read = |name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-        let parent = format!("PPid:\t{own}\n");
-        read("status").contains(&parent) && read("cmdline").starts_with("turnery-code-worker")
-    };
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .map(is_worker)
-        .filter(|it| *it)
-        .count()
-}
-
-/// The interpreter's process ends after a minute without a block; the variables stay.
-#[tokio::test]
-async fn idle_interpreter_has_no_process() {
-    let agent = coding_agent(&[("begin", "n = 1"), ("tell", "print('n is', n)")]);
-    let session = agent.build().new_session().open().await.unwrap();
-    run(&session, "begin").await;
-    assert_eq!(workers(), 1);
-    tokio::time::pause();
-    tokio::time::sleep(std::time::Duration::from_secs(59)).await;
-    assert_eq!(workers(), 1);
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    tokio::time::resume();
-    assert_eq!(workers(), 0);
-    assert_eq!(run(&session, "tell").await, "n is 1\n");
-}
-
 /// A block replaces the state that an earlier block of the same loop left.
 #[tokio::test]
 async fn record_keeps_state_of_last_block_only() {
