@@ -8,11 +8,11 @@ mod compact;
 mod cost;
 mod export;
 pub(crate) mod find_command;
+mod go_on;
 mod help;
 pub(crate) mod mcp_prompt;
 mod mode;
 mod model;
-mod go_on;
 mod rerun;
 pub(crate) mod slash_command;
 pub(crate) mod transcript;
@@ -24,7 +24,7 @@ use turnery_agent::SessionOptions;
 use turnery_tools::{escape_invisible_line, mcp::McpPrompt};
 
 /// All commands, in the order in which they are offered. Names contain no slash and no space (CMD-3).
-pub(crate) static COMMANDS: [SlashCommand; 9] = [
+pub(crate) static COMMANDS: [SlashCommand; 10] = [
     help::COMMAND,
     model::COMMAND,
     mode::COMMAND,

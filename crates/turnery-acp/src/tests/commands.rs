@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use turnery_engine::Content;
 
 /// Names, written by hand.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "help", "model", "mode", "compact", "branch", "continue", "rerun", "try", "cost", "export",
 ];
 

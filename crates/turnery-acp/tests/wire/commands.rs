@@ -13,6 +13,7 @@ const BUILTIN_COMMANDS: [(&str, Option<&str>); 10] = [
     ("mode", Some("[NAME]")),
     ("compact", None),
     ("branch", Some("[POINT PROMPT]")),
+    ("continue", None),
     ("rerun", None),
     (
         "try",

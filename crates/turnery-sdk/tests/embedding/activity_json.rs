@@ -4,9 +4,9 @@ use crate::toy::{model_error, usage_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
-    CallDetail, ChildUsage, Content, ContextSize, ContinuationKind, Disposition, Event, EventKind, LlmMessage, Message,
-    MessageStop, ModelDelta, Outcome, PlanEntry, PlanPriority, PlanStatus, ToolCall, ToolEnvelope,
-    ToolErrorKind, TurnFinish, TurnTrigger, Usage, Verdict,
+    CallDetail, ChildUsage, Content, ContextSize, ContinuationKind, Disposition, Event, EventKind,
+    LlmMessage, Message, MessageStop, ModelDelta, Outcome, PlanEntry, PlanPriority, PlanStatus,
+    ToolCall, ToolEnvelope, ToolErrorKind, TurnFinish, TurnTrigger, Usage, Verdict,
 };
 use turnery_sdk::{ActivityEvent, Projection, PromptActivity};
 

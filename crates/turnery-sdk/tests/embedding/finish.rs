@@ -90,7 +90,11 @@ async fn form_of_values_is_an_option_of_the_session() {
         let finish = tools.iter().find(|tool| tool.name == "finish").unwrap();
         let asks_for_data = finish.description.contains("plain data");
         let asks_for_markdown = finish.description.contains("Markdown");
-        assert_eq!((asks_for_data, asks_for_markdown), (n == 0, n == 1), "{finish:?}");
+        assert_eq!(
+            (asks_for_data, asks_for_markdown),
+            (n == 0, n == 1),
+            "{finish:?}"
+        );
     }
 }
 

@@ -5,8 +5,8 @@ use rusqlite::{Connection, types::Value};
 use serde_json::json;
 use std::{collections::HashMap, path::Path, sync::Arc};
 use turnery_engine::{
-    Artifact, CallDetail, Content, Disposition, Event, EventKind, ImageData, LoopRecord, Message, Outcome,
-    ToolCall, ToolEnvelope, TurnFinish,
+    Artifact, CallDetail, Content, Disposition, Event, EventKind, ImageData, LoopRecord, Message,
+    Outcome, ToolCall, ToolEnvelope, TurnFinish,
 };
 use turnery_store::{
     SqliteStore, Store,
@@ -264,7 +264,7 @@ async fn picture_shown_ten_times_is_stored_once() {
     assert_eq!(stored_texts(&path), json_len(&picture));
     let (_folder, path) = crate::temp_database();
     let other = SqliteStore::open(path.clone());
-    import_session(&other, document.clone(), &owner("b")).await.unwrap();
+    import_session(&other, document.clone()).await.unwrap();
     let again = export_session(&other, &"s1".into()).await.unwrap();
     assert_eq!(again.loops, document.loops);
     drop(other);

@@ -47,9 +47,9 @@ pub(crate) use content_disclosure::{
 pub use environment::GitSettings;
 use git_dir::{
     EntryKind, are_work_tree_heads_valid, can_git_enter, entry_kind, find_common_dir,
-    git_dir_has_links, has_hooks, has_link_on_path, has_no_pending_operation, is_self_contained,
-    is_valid_head, may_be_git_dir, may_be_tracked, may_contain_repository, points_back,
-    read_pointer,
+    git_dir_has_links, has_foreign_symbolic_ref, has_hooks, has_link_on_path,
+    has_no_pending_operation, is_self_contained, is_valid_head, may_be_git_dir, may_be_tracked,
+    may_contain_repository, points_back, read_pointer,
 };
 use remotes::{RemoteAccess, may_fetch_submodules};
 use std::{
@@ -130,7 +130,7 @@ pub(crate) fn runs_no_configured_program(
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
             !reads_link(&folder)
-                && !covered_commands::may_move_hooks(command, &folder)
+                && !covered_commands::may_place_hooks(command, &folder)
                 && !check.remote_access.names_local_path(&folder)
                 && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })
@@ -344,6 +344,12 @@ impl RepositoryCheck<'_> {
             return None;
         }
         // Git follows such a link and quotes what it does not understand.
+        if self.run.runs_hooks()
+            && (has_foreign_symbolic_ref(common_dir)
+                || is_linked && has_foreign_symbolic_ref(git_dir))
+        {
+            return None;
+        }
         let is_linked_file = entry_kind(&work_tree.join(".gitmodules")) == EntryKind::Other;
         if is_linked_file && self.run != GitRun::Confined {
             return None;
@@ -506,6 +512,7 @@ impl RepositoryCheck<'_> {
                         && entry_kind(&place.join("commondir")) == EntryKind::Absent
                         && is_self_contained(&place)
                         && !has_hooks(&place)
+                        && !has_foreign_symbolic_ref(&place)
                         && !git_dir_has_links(&place, false))
                 && self.are_stored_submodules_plain(&place, is_repository, is_inside);
             if !is_plain {

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 use turnery_engine::{
-    Content, Message, ModelStop, Response, ResponseKind, ResponseOverrides, ToolError, ToolErrorKind,
+    Content, Message, ModelStop, Response, ResponseKind, ResponseOverrides, ToolError,
+    ToolErrorKind,
 };
 use turnery_tools::{ExecuteOptions, ExecuteScope, FunctionTool, run_tools};
 
@@ -128,7 +129,10 @@ async fn executed_response_makes_valid_history() {
         json!({"id": id, "type": "function",
             "function": {"name": "multiply", "arguments": arguments}})
     };
-    let calls = [call("c1", "{\"a\":6,\"b\":7}"), call("c2", "{\"a\":2,\"b\":3}")];
+    let calls = [
+        call("c1", "{\"a\":6,\"b\":7}"),
+        call("c2", "{\"a\":2,\"b\":3}"),
+    ];
     let map = json!({"model": "m", "choices": [{"message": {"tool_calls": calls},
         "finish_reason": "tool_calls"}]});
     let response = Response::from_response(map, ResponseOverrides::default()).unwrap();

@@ -184,14 +184,25 @@ async fn long_output_of_tool_is_cut_for_the_client() {
     let (mut editor, session) = Editor::with_session(&home, &args).await;
     editor.prompt(2, &session).await;
     let longest = |said: &[Value]| said.iter().map(|it| it.to_string().len()).max();
-    assert!(longest(&editor.said) < Some(MAX_LINE), "{:?}", longest(&editor.said));
+    assert!(
+        longest(&editor.said) < Some(MAX_LINE),
+        "{:?}",
+        longest(&editor.said)
+    );
     editor.close_input().await;
     let mut editor = Editor::spawn(&home, &args, &[]);
     editor.initialize().await;
     let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
     let loaded = editor.request(3, "session/load", params).await;
     assert!(loaded.get("error").is_none(), "{loaded}");
-    let shown = editor.said.iter().any(|it| it.to_string().contains("0123456789"));
+    let shown = editor
+        .said
+        .iter()
+        .any(|it| it.to_string().contains("0123456789"));
     assert!(shown, "the output is shown");
-    assert!(longest(&editor.said) < Some(MAX_LINE), "{:?}", longest(&editor.said));
+    assert!(
+        longest(&editor.said) < Some(MAX_LINE),
+        "{:?}",
+        longest(&editor.said)
+    );
 }

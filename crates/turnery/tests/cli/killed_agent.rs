@@ -98,7 +98,10 @@ async fn load_shows_prompt_killed_in_any_state() {
         let said = texts(shown, "agent_message_chunk");
         let told = said.concat();
         assert!(told.contains("was interrupted"), "{lines}: {said:?}");
-        assert!(said.last().is_some_and(|it| it.contains("`/continue`")), "{lines}: {said:?}");
+        assert!(
+            said.last().is_some_and(|it| it.contains("`/continue`")),
+            "{lines}: {said:?}"
+        );
         let shown = calls(shown);
         for (id, (status, _)) in calls(&seen) {
             // A call that has not started may be missing.
@@ -169,9 +172,11 @@ async fn killed_prompt_goes_on_where_it_stopped() {
         let said = if by_editor {
             let mut editor = Editor::spawn(&home, &args, &[]);
             editor.initialize().await;
-            let load = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+            let load =
+                json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
             editor.request(3, "session/load", load).await;
-            let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/continue"}]});
+            let params =
+                json!({"sessionId": session, "prompt": [{"type": "text", "text": "/continue"}]});
             let end = editor.request(4, "session/prompt", params).await;
             assert_eq!(end["result"]["stopReason"], "end_turn", "{end}");
             texts(&editor.said, "agent_message_chunk").concat()
@@ -187,6 +192,9 @@ async fn killed_prompt_goes_on_where_it_stopped() {
         let records = shown.stdout_json();
         assert_eq!(records[0]["status"], "aborted");
         assert_eq!(records[1]["continuation_kind"], "default");
-        assert!(shown.stdout.contains("may or may not have had effects"), "{shown:?}");
+        assert!(
+            shown.stdout.contains("may or may not have had effects"),
+            "{shown:?}"
+        );
     }
 }

@@ -108,19 +108,27 @@ async fn one_of_two_commits_at_the_same_head_is_made() {
     let id = "s1".into();
     for head in 0..100_u32 {
         let old = stores[0].claim(&id, &owner("here")).await.unwrap().lane;
-        let (mine, theirs) = (record("s1", 2 * head + 1, "Mine?"), record("s1", 2 * head + 2, "Theirs?"));
+        let (mine, theirs) = (
+            record("s1", 2 * head + 1, "Mine?"),
+            record("s1", 2 * head + 2, "Theirs?"),
+        );
         let expected = u64::from(head);
         let first = stores[0].commit(commit_of(&old, expected, &mine.into()));
         let second = async {
             let lane = stores[1].claim(&id, &owner("here")).await.unwrap().lane;
-            stores[1].commit(commit_of(&lane, expected, &theirs.into())).await
+            stores[1]
+                .commit(commit_of(&lane, expected, &theirs.into()))
+                .await
         };
         let both = tokio::join!(first, second);
         let made = [&both.0, &both.1].map(|it| *it == Ok(expected + 1));
         assert_ne!(made[0], made[1], "{both:?}");
         let info = stores[0].info(&id).await.unwrap();
         let loops = stores[0].loops(&id, 0).await.unwrap();
-        assert_eq!((info.head_version, loops.len() as u64), (expected + 1, expected + 1));
+        assert_eq!(
+            (info.head_version, loops.len() as u64),
+            (expected + 1, expected + 1)
+        );
     }
 }
 

@@ -44,7 +44,6 @@ const VALUED_COMMIT_OPTIONS: &[&str] = &[
     "reuse-message",
     "squash",
     "template",
-    "trailer",
 ];
 
 /// Returns true for `git commit` with files to commit. Git reads those that the last commit names, through links on the

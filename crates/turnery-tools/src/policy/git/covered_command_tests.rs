@@ -40,6 +40,9 @@ fn repository_named_in_line_is_asked_about_outside_repositories() {
         "git clone ../other copy",
         "git clone /other copy",
         "git clone file:///other copy",
+        "git clone https://example.org/x.git x/../../copy",
+        "git clone https://example.org/x.git x/../.git/hooks",
+        "git clone https://example.org/x.git .git/hooks",
         "git ls-remote bare",
         "git fetch foo::./x",
         "git fetch foo://host/x",
@@ -59,6 +62,7 @@ fn repository_named_in_line_is_asked_about_outside_repositories() {
     }
     for line in [
         "git clone https://example.org/x.git",
+        "git clone -q --depth 1 https://example.org/x.git new",
         "git ls-remote https://example.org/x.git",
         "git init",
     ] {
@@ -275,6 +279,9 @@ fn fixture_with_conflict() -> GitFixture {
     bench.git("checkout -q -b topic");
     fs::write(bench.work_tree.join("src/a.txt"), "topic\n").unwrap();
     bench.git("commit -q -a -m topic");
+    bench.git("checkout -q -b other main");
+    fs::write(bench.work_tree.join("src/a.txt"), "other\n").unwrap();
+    bench.git("commit -q -a -m other");
     bench.git("checkout -q main");
     fs::write(bench.work_tree.join("src/a.txt"), "main\n").unwrap();
     bench.git("commit -q -a -m main");
@@ -296,6 +303,7 @@ fn options_that_run_or_write_are_asked_about() {
         "git apply --apply --unsafe --build-fake=fake x.patch",
         "git apply --apply --exclude -- --unsafe-paths --build-fake-ancestor=fake x.patch",
         "git merge -m -- -s octopus -X '' -X h -X '$(EVIL)' topic",
+        "git merge -X 'ours=,--' -X 'ours=h' -X 'ours=$(EVIL)' topic other",
         "git rebase -x EVIL HEAD~1",
         "git rebase -x'EVIL #Xours' HEAD~1",
         "git bisect start HEAD HEAD~2 && git bisect run EVIL",
@@ -377,9 +385,12 @@ fn git_that_may_start_editor_on_given_input_is_asked_about() {
         "echo EVIL | git branch --edit-description",
         "echo EVIL | git commit -eF - --allow-empty",
         "echo EVIL | git rebase -i HEAD~1",
+        "printf 'e\\n%4093s\\nEVIL\\n' '' | git am -qi x.patch",
     ] {
         let bench = fixture_with_conflict();
         fs::write(bench.work_tree.join("orders"), bench.evil_program()).unwrap();
+        let patch = bench.output_of("git format-patch -q -1 topic --stdout");
+        fs::write(bench.work_tree.join("x.patch"), patch).unwrap();
         let line = line.replace("EVIL", &bench.evil_program());
         let judged = bench.judge(&policy, &bench.work_tree, &line);
         assert!(
@@ -411,4 +422,39 @@ fn git_that_may_start_editor_on_given_input_is_asked_about() {
         let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
     }
+}
+
+/// A ref that stands for another file makes git write that file: here the one that names its folder of hooks.
+#[test]
+fn symbolic_ref_to_another_file_is_asked_about() {
+    let policy = git_policy();
+    for (name, line) in [
+        ("ORIG_HEAD", "git merge topic"),
+        ("refs/tags/v1", "git tag v1"),
+        ("refs/heads/x/y", "git branch x/y"),
+    ] {
+        let bench = fixture_with_conflict();
+        bench.git("reset -q --hard HEAD~1");
+        let judge = || bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judge(), Judgement::Allow, "{line}");
+        let git_dir = bench.work_tree.join(".git");
+        let path = git_dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for target in ["commondir", "refs/../commondir", " commondir"] {
+            fs::write(&path, format!("ref: {target}\n")).unwrap();
+            let judged = judge();
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{line}: {judged:?}"
+            );
+        }
+        // Without protection, the attack works.
+        fs::write(&path, "ref: commondir\n").unwrap();
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
+        assert!(git_dir.join("commondir").exists(), "{line}: {output:?}");
+    }
+    let bench = fixture_with_conflict();
+    bench.git("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main");
+    let judged = bench.judge(&policy, &bench.work_tree, "git merge topic");
+    assert_eq!(judged, Judgement::Allow);
 }

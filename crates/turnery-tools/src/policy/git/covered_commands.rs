@@ -44,8 +44,20 @@ pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
 /// they are told there.
 fn may_give_input_to_editor(command: &SimpleCommand) -> bool {
     let first = command.args.first().and_then(|arg| arg.known_text());
-    let asks = has_word(command, "-i") || has_word(command, "--interactive");
-    let reads_patch = matches!(first, Some("am" | "apply")) && !asks;
+    let quiet = [
+        "-3",
+        "-k",
+        "-q",
+        "-s",
+        "--3way",
+        "--keep",
+        "--quiet",
+        "--signoff",
+    ];
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    // `git apply` asks nothing, and `git am` only if an option says so.
+    let reads_patch = first == Some("apply")
+        || first == Some("am") && words.all(|word| !word.starts_with('-') || quiet.contains(&word));
     command.is_stdin_redirected && !reads_patch && !takes_message_from_input(command)
 }
 
@@ -102,9 +114,9 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
         || words.next() == Some("init") && words.any(is_folder)
 }
 
-/// Returns true if `git mv`, run in `folder`, may move files through a link or into a `.git` folder. They may become
-/// hooks, and git runs one after the move.
-pub(super) fn may_move_hooks(command: &SimpleCommand, folder: &Path) -> bool {
+/// Returns true if `git mv` or `git clone`, run in `folder`, may place files behind a link or in a `.git` folder. They may
+/// become hooks, and `git mv` runs one after the move.
+pub(super) fn may_place_hooks(command: &SimpleCommand, folder: &Path) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     let leads_elsewhere = |word: &str| {
         normalise_lexically(&folder.join(word))
@@ -116,7 +128,11 @@ pub(super) fn may_move_hooks(command: &SimpleCommand, folder: &Path) -> bool {
                 is_git_dir || entry_kind(part) == EntryKind::Other
             })
     };
-    words.next() == Some("mv") && words.any(leads_elsewhere)
+    match words.next() {
+        Some("mv") => words.any(leads_elsewhere),
+        Some("clone") => words.any(|word| leads_elsewhere(word) || word.contains("..")),
+        _ => false,
+    }
 }
 
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.

@@ -36,7 +36,7 @@ const HARMLESS_OPTIONS: &str = "
     show-forced-updates show-function show-origin show-pulls show-scope show-stash show-toplevel
     sign signoff simplify-by-decoration simplify-merges since single-branch skip soft sort source
     sparse squash staged stat summary symref tags term-bad term-good term-new term-old text textconv
-    theirs thin topo-order track tracked trailer type unidiff-zero unified unmerged unset unset-all
+    theirs thin topo-order track tracked type unidiff-zero unified unmerged unset unset-all
     unset-upstream unshallow until untracked-files update update-refs verbose verify walk-reflogs
     whitespace with without word-diff word-diff-regex word-regexp worktree write-fetch-head
 ";
@@ -213,8 +213,9 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
         }
     }
     let is_harmless = |value: &&str| {
-        let name = value.split('=').next().unwrap_or_default();
-        STRATEGY_OPTIONS.contains(&name)
+        let number = value.strip_prefix("find-renames=");
+        STRATEGY_OPTIONS.contains(value)
+            || number.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let are_scripts_bare = strategy_options.is_empty();
     strategy_options.iter().all(is_harmless)
@@ -277,6 +278,9 @@ mod tests {
             "git merge --strategy=resolve --strategy-option=index-output=.git/HEAD t",
             "git merge -X index-output=.git/HEAD t",
             "git merge -X '' t",
+            "git merge -X 'ours=,--' t u",
+            "git merge -X find-renames=x t",
+            "git tag -m x --trailer a:b v1",
             "git merge -s mine t",
             "git rebase -Xsubtree=x t",
             "git cherry-pick --strategy one-file t",

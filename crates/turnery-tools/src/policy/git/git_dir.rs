@@ -115,6 +115,36 @@ pub(super) fn is_valid_head(path: &Path) -> bool {
     })
 }
 
+/// Returns true if a ref of the git folder, or of its work trees, may stand for another file than a ref. Git follows such
+/// a ref when it writes, and would so write any of its own files.
+pub(super) fn has_foreign_symbolic_ref(git_dir: &Path) -> bool {
+    let mut entry_budget = MAX_GIT_DIR_ENTRIES;
+    let is_foreign = |path: &Path| entry_kind(path) == EntryKind::File && names_no_ref(path);
+    let refs = git_dir.join("refs");
+    let work_trees = git_dir.join("worktrees");
+    let Ok(entries) = fs::read_dir(git_dir) else {
+        return true;
+    };
+    let mut files = entries.map(|entry| entry.map(|entry| entry.path()));
+    let exists = |folder: &Path| entry_kind(folder) != EntryKind::Absent;
+    files.any(|path| path.map_or(true, |path| is_foreign(&path)))
+        || [refs, work_trees].iter().any(|folder| {
+            exists(folder) && bounded_walk::may_contain(folder, &mut entry_budget, &is_foreign)
+        })
+}
+
+/// Returns true if a file names another file, and not a ref.
+fn names_no_ref(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|file| file.take(MAX_POINTER_BYTES).read_to_end(&mut start));
+    let Some(named) = start.strip_prefix(b"ref:") else {
+        return read.is_err();
+    };
+    let named = named.trim_ascii();
+    !named.starts_with(b"refs/") || named.windows(2).any(|pair| pair == b"..")
+}
+
 /// Returns true if each linked work tree of the repository has a valid `HEAD` and reads refs from no other
 /// repository.
 pub(super) fn are_work_tree_heads_valid(common_dir: &Path) -> bool {
