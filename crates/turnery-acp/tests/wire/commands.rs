@@ -7,7 +7,7 @@ use turnery_acp::ServeOptions;
 
 /// Names and input hints of the built-in commands, in the order offered; written by hand, not taken from the
 /// agent.
-const BUILTIN_COMMANDS: [(&str, Option<&str>); 10] = [
+const BUILTIN_COMMANDS: [(&str, Option<&str>); 11] = [
     ("help", None),
     ("model", Some("[NAME]")),
     ("mode", Some("[NAME]")),
