@@ -64,4 +64,8 @@ pub use usage_report::{UsageReport, UsageRow};
 use turnery_tools::TypedTool as _;
 
 /// Names of the tools that this crate defines.
-pub const TOOL_NAMES: &[&str] = &[SubAgentTool::NAME, ask_user::AskUserTool::NAME];
+pub const TOOL_NAMES: &[&str] = &[
+    SubAgentTool::NAME,
+    ask_user::AskUserTool::NAME,
+    NotifyTool::NAME,
+];
