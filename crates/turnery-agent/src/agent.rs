@@ -308,6 +308,7 @@ impl Agent {
             approvals: RememberedApprovals::from_info(&info),
             depth: 0,
             budget: None,
+            effect_outbox: None,
         };
         let parts = SessionParts {
             env,

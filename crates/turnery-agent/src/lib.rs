@@ -15,9 +15,11 @@ pub mod code_mode;
 pub mod compactor;
 pub mod cost_report;
 pub mod custom_command;
+pub mod effect_handler;
 pub mod evaluate;
 pub mod finish;
 pub mod hooks;
+pub mod notify;
 pub mod observe;
 pub mod session;
 pub mod settings;
@@ -40,9 +42,11 @@ pub use code_mode::{CODE_TOOL, Protocol};
 pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
+pub use effect_handler::{CommittedEffect, EffectHandler};
 pub use evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy};
 pub use finish::{FinalAnswerFormat, FinishRule, ValueSchema, ValueSchemaError};
 pub use hooks::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
+pub use notify::{NOTIFICATION_TYPE, NotifyTool, notification_policy};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
     ContinueError, DeliveryReceipt, InterjectError, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,
@@ -60,4 +64,8 @@ pub use usage_report::{UsageReport, UsageRow};
 use turnery_tools::TypedTool as _;
 
 /// Names of the tools that this crate defines.
-pub const TOOL_NAMES: &[&str] = &[SubAgentTool::NAME, ask_user::AskUserTool::NAME];
+pub const TOOL_NAMES: &[&str] = &[
+    SubAgentTool::NAME,
+    ask_user::AskUserTool::NAME,
+    NotifyTool::NAME,
+];

@@ -7,6 +7,7 @@ mod command;
 mod commit_retry;
 mod conversation;
 mod counter;
+mod effect_delivery;
 mod effect_queue;
 mod env;
 mod errors;
@@ -49,7 +50,7 @@ pub use result::{PromptResult, ToolExecution};
 
 pub(crate) use approvals::RememberedApprovals;
 pub(crate) use background::BackgroundWork;
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, MAX_NOTIFICATIONS};
 pub(crate) use env::SessionEnv;
 pub(crate) use history::SessionHistory;
 pub(crate) use parent_session::ParentSession;

@@ -3,6 +3,7 @@
 use crate::{
     code_mode::Protocol,
     custom_command::CustomCommand,
+    effect_handler::EffectHandler,
     finish::FinalAnswerFormat,
     hooks::{DEFAULT_HOOK_TIMEOUT, Hooks},
 };
@@ -11,7 +12,7 @@ use turnery_engine::{
     CompactionSettings, Limits, Price, QueueMode, parallel_group::DEFAULT_AGENT_ID,
 };
 use turnery_models::{ModelName, Thinking};
-use turnery_tools::{GuardedPaths, McpServer, Mode, Rule, SandboxSettings};
+use turnery_tools::{EffectPolicy, GuardedPaths, McpServer, Mode, Rule, SandboxSettings};
 
 /// Settings of one session.
 #[derive(Clone, Debug)]
@@ -70,6 +71,10 @@ pub struct Settings {
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Time limit of each hook call.
     pub hook_timeout: Duration,
+    /// Receives the effects of tools after the commit of their loop. With `None`, none are stored for delivery.
+    pub effect_handler: Option<Arc<dyn EffectHandler>>,
+    /// Effects that the handler receives, of those that the policies of the toolbox keep (UP-22).
+    pub effect_policy: EffectPolicy,
     /// Slash commands that expand to prompt text.
     pub custom_commands: Arc<[CustomCommand]>,
 }
@@ -104,6 +109,8 @@ impl Settings {
             mcp_servers: Vec::new(),
             hooks: Vec::new(),
             hook_timeout: DEFAULT_HOOK_TIMEOUT,
+            effect_handler: None,
+            effect_policy: EffectPolicy::default(),
             custom_commands: Arc::new([CustomCommand::init()]),
         }
     }

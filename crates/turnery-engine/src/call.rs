@@ -203,7 +203,7 @@ pub struct ToolEnvelope {
     /// Locations that the call touched; empty means the announced ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// Side effects that the tool requests from the host (JIDO-76). No built-in tool uses them.
+    /// Side effects that the tool requests from the host (JIDO-76), which gets them once the loop is stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Value>,
     /// Decision of the tool about the loop; `None` lets the model continue (UP-21).

@@ -55,7 +55,8 @@ pub use outcome::{
     TurnFinish, TurnStop, render_value,
 };
 pub use record::{
-    ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, ToolState, TurnRecord,
+    ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, RequestedEffect, ToolState,
+    TurnRecord,
 };
 pub use recorder::{Recorder, recover_interrupted_loops};
 pub use response::{

@@ -1,9 +1,9 @@
 //! Stored records of loops, turns and parallel groups. Only the recorder builds them, from events.
 
 use crate::{
-    CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContinuationKind, Event, Frame, FrameId,
-    LlmMessage, LoopId, Message, MessageId, ModelError, Outcome, PromptId, SessionId, Timestamp,
-    TurnId, TurnTrigger, Usage, session_title,
+    CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContinuationKind, Event, EventKind, Frame,
+    FrameId, LlmMessage, LoopId, Message, MessageId, ModelError, Outcome, PromptId, SessionId,
+    Timestamp, TurnId, TurnTrigger, Usage, session_title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,6 +128,31 @@ impl LoopRecord {
         })?
     }
 
+    /// Returns the effects that the tool calls of this loop requested (JIDO-76), in the order in which the calls
+    /// ended, each with a key that no other effect ever has.
+    pub fn requested_effects(&self) -> impl Iterator<Item = RequestedEffect<'_>> {
+        let ended = self.events.iter().filter_map(|event| {
+            let EventKind::ToolExecutionEnd {
+                call_id,
+                tool_name,
+                envelope,
+                ..
+            } = &event.kind
+            else {
+                return None;
+            };
+            Some((call_id, tool_name, &envelope.effects))
+        });
+        ended.flat_map(move |(call_id, tool_name, effects)| {
+            let effects = effects.iter().enumerate();
+            effects.map(move |(index, effect)| RequestedEffect {
+                key: format!("{}/{call_id}/{index}", self.loop_id),
+                tool_name,
+                effect,
+            })
+        })
+    }
+
     /// Creates the record of a loop that has just started: running, empty, and off the chain.
     #[must_use]
     pub fn new_running(
@@ -169,6 +194,18 @@ impl LoopRecord {
             on_chain: false,
         }
     }
+}
+
+/// Effect that a tool call requested from the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestedEffect<'a> {
+    /// `{loop_id}/{call_id}/{index}`. Unique for ever: a loop id contains its session's id and is never reused
+    /// (LOOP-10), and `index` is the position among the effects of the call, from 0.
+    pub key: String,
+    /// Name of the tool as it was called.
+    pub tool_name: &'a str,
+    /// The effect, with its `kind`.
+    pub effect: &'a Value,
 }
 
 /// Record of a turn: one accepted model call and its tool calls (TURN-63).

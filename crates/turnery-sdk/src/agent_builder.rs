@@ -1,7 +1,7 @@
 //! Builds an agent.
 
 use std::{env, sync::Arc};
-use turnery_agent::{Agent, Settings, TraceSink};
+use turnery_agent::{Agent, EffectHandler, Settings, TraceSink};
 use turnery_engine::Limits;
 use turnery_models::{Model, ModelName, ModelRegistry, ProviderConfig, UnknownModelError};
 use turnery_store::{MemoryStore, Store};
@@ -72,6 +72,13 @@ impl AgentBuilder {
     /// Sets the limits of each prompt.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;
+        self
+    }
+
+    /// Delivers the effects that tools request to `handler`, after the commit of their loop and again after a crash.
+    /// [`Settings::effect_policy`] says which.
+    pub fn effects(mut self, handler: impl EffectHandler) -> Self {
+        self.settings.effect_handler = Some(Arc::new(handler));
         self
     }
 

@@ -48,6 +48,11 @@ pub enum DamagedPart {
         /// Id of the loop.
         loop_id: LoopId,
     },
+    /// An effect of a tool that was not delivered yet (see [`PendingEffect`](crate::PendingEffect)).
+    Effect {
+        /// Key of its row.
+        effect: i64,
+    },
 }
 
 impl Damage {
@@ -78,6 +83,7 @@ impl fmt::Display for Damage {
                 write!(f, "loop {loop_id}")?;
             }
             DamagedPart::Note { note } => write!(f, "note {note} of the transcript")?,
+            DamagedPart::Effect { effect } => write!(f, "effect {effect}")?,
             DamagedPart::Journal { loop_id } => write!(f, "the journal of loop {loop_id}")?,
         }
         write!(f, " {}", self.reason)

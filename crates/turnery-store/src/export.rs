@@ -222,6 +222,7 @@ async fn store_content(
             records: loops,
             title: None,
             release: true,
+            effects: Vec::new(),
         };
         store.commit(commit).await?;
     }

@@ -73,7 +73,7 @@ impl LaneHolder {
 
     /// Returns true if the lane cannot be claimed by another owner: the holder's process is not known to be gone,
     /// and its lease has not expired, with the tolerances given above.
-    fn is_held(&self, now: ClockReading) -> bool {
+    pub(crate) fn is_held(&self, now: ClockReading) -> bool {
         let more = match process_state(&self.process) {
             ProcessState::Gone => return false,
             ProcessState::AliveHere => COMMIT_TIMEOUT,

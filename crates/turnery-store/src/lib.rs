@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod damage;
+mod effect_hold;
 pub mod export;
 mod lease;
 pub mod lineage;
@@ -10,6 +11,7 @@ pub mod memory;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod owner;
+pub mod pending_effect;
 mod recovery;
 pub mod replay;
 pub mod sqlite;
@@ -21,6 +23,7 @@ pub use export::{ImportError, SessionDocument};
 pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;
 pub use memory::MemoryStore;
+pub use pending_effect::{MAX_EFFECT_DELAY, NextEffect, PendingEffect, TakenEffect};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
 pub use sqlite::{InlineRuntime, SqliteStore};
 pub use store::{

@@ -1,19 +1,23 @@
 //! `MemoryStore` keeps sessions in memory, for tests and for sessions that must leave nothing on disk.
 
+mod effects;
+
 use crate::{
-    ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
-    REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store,
-    StoreError, StoreFuture, TranscriptNote,
+    ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect,
+    Owner, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch,
+    Store, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     clock::ClockReading,
     lease::{LaneHolder, LeaseEnd},
     list_cursor::{ListCursor, PAGE_SIZE, format_time, last_active_at},
     owner::describe_holder,
     recovery::{self, last_loop_number},
 };
+use effects::MemoryEffects;
 use futures_util::future::ready;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, context};
 
@@ -35,6 +39,7 @@ struct MemorySession {
     last_lost_number: u64,
     holder: Option<LaneHolder>,
     journal: Vec<(LoopId, Vec<Event>)>,
+    effects: MemoryEffects,
 }
 
 impl MemoryStore {
@@ -85,6 +90,7 @@ impl MemorySession {
             last_lost_number: 0,
             holder: None,
             journal: Vec::new(),
+            effects: MemoryEffects::default(),
         }
     }
 
@@ -424,13 +430,54 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(())))
     }
 
-    fn commit(&self, commit: Commit) -> StoreFuture<'_, u64> {
-        let id = commit.lane.session_id.clone();
-        let checked = commit.check();
-        self.with_session(&id, |session| {
-            checked?;
-            session.commit(commit)
-        })
+    fn commit(&self, mut commit: Commit) -> StoreFuture<'_, u64> {
+        let effects = std::mem::take(&mut commit.effects);
+        let committed = commit.check().and_then(|()| {
+            self.with_all(|sessions| {
+                let id = &commit.lane.session_id;
+                let session = sessions.get_mut(id);
+                let session = session.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+                let known = session.info.head_version;
+                let version = session.commit(commit)?;
+                // A repeated commit changes nothing.
+                if version > known {
+                    for pending in effects {
+                        if let Some(session) = sessions.get_mut(&pending.session_id) {
+                            session.effects.add(pending);
+                        }
+                    }
+                }
+                Ok(version)
+            })
+        });
+        Box::pin(ready(committed))
+    }
+
+    fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect> {
+        let now = self.clock.reading();
+        Box::pin(ready(Ok(self.with_all(|sessions| {
+            let session = sessions.get_mut(id);
+            session.map_or(NextEffect::Empty, |it| it.effects.take(owner, now))
+        }))))
+    }
+
+    fn finish_effect(&self, taken: &TakenEffect) -> StoreFuture<'_, ()> {
+        self.with_all(|sessions| {
+            if let Some(session) = sessions.get_mut(&taken.pending.session_id) {
+                session.effects.finish(taken);
+            }
+        });
+        Box::pin(ready(Ok(())))
+    }
+
+    fn postpone_effect(&self, taken: &TakenEffect, delay: Duration) -> StoreFuture<'_, ()> {
+        let now = self.clock.reading();
+        self.with_all(|sessions| {
+            if let Some(session) = sessions.get_mut(&taken.pending.session_id) {
+                session.effects.postpone(taken, delay, now);
+            }
+        });
+        Box::pin(ready(Ok(())))
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {

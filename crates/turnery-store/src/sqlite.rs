@@ -31,6 +31,7 @@ mod notes;
 mod omit_fields;
 mod open;
 mod open_files;
+mod pending_effects;
 mod queue;
 mod repair;
 mod replay;
@@ -42,8 +43,9 @@ mod worker;
 
 use crate::{
     ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
-    LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
-    SessionPatch, Store, StoreFuture, TranscriptNote, clock::ClockReading, lease::COMMIT_TIMEOUT,
+    LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
+    SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
+    clock::ClockReading, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
@@ -52,7 +54,7 @@ use job_error::{CHECK_TIMEOUT, JobError};
 use journal_append::JournalAppend;
 use loop_row::LoopRow;
 use rusqlite::Connection;
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use worker::Worker;
 
@@ -260,6 +262,24 @@ impl Store for SqliteStore {
             db.check_files()?;
             Ok(version)
         })
+    }
+
+    fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect> {
+        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
+        self.writer
+            .call(move |db| pending_effects::take(&db.sql, &id, &owner, clock.reading()))
+    }
+
+    fn finish_effect(&self, taken: &TakenEffect) -> StoreFuture<'_, ()> {
+        let taken = taken.clone();
+        self.writer
+            .call(move |db| pending_effects::finish(&db.sql, &taken))
+    }
+
+    fn postpone_effect(&self, taken: &TakenEffect, delay: Duration) -> StoreFuture<'_, ()> {
+        let (taken, clock) = (taken.clone(), self.clock.clone());
+        self.writer
+            .call(move |db| pending_effects::postpone(&db.sql, &taken, delay, clock.reading()))
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {

@@ -1,9 +1,11 @@
 //! Defines the contract of every store (S1 to S8) and its data types.
 
-use crate::{Damage, History, RepairReport, ReplayCursor, ReplayPage};
+use crate::{
+    Damage, History, NextEffect, PendingEffect, RepairReport, ReplayCursor, ReplayPage, TakenEffect,
+};
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
 
 /// Future of a store operation.
@@ -98,9 +100,21 @@ pub trait Store: Send + Sync + 'static {
     /// this process. The write starts with the call, even if the future is dropped.
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()>;
 
-    /// Stores loops and everything that belongs to them in one transaction, and drops their journals. Fence
+    /// Stores loops and everything that belongs to them, effects included, in one transaction, and drops their journals. Fence
     /// and head are checked in the same transaction (S1). Returns the new head version.
     fn commit(&self, commit: Commit) -> StoreFuture<'_, u64>;
+
+    /// Takes the first effect that is to be delivered by a session and that nobody has, and counts the attempt. While
+    /// the process of `owner` lives, nobody else takes the effect before the time of a lane's lease is over. Needs no
+    /// lane. A session that does not exist has no effects.
+    fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect>;
+
+    /// Removes an effect. Idempotent.
+    fn finish_effect(&self, taken: &TakenEffect) -> StoreFuture<'_, ()>;
+
+    /// Frees an effect after `delay`, at most [`MAX_EFFECT_DELAY`](crate::MAX_EFFECT_DELAY). Does nothing if it was
+    /// taken again since.
+    fn postpone_effect(&self, taken: &TakenEffect, delay: Duration) -> StoreFuture<'_, ()>;
 
     /// Changes the title or the settings of a session. Needs no lane.
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo>;
@@ -416,6 +430,8 @@ pub struct Commit {
     pub title: Option<String>,
     /// Releases the lane in the same transaction.
     pub release: bool,
+    /// Effects of tools to store for delivery, in order.
+    pub effects: Vec<PendingEffect>,
 }
 
 impl Commit {

@@ -10,7 +10,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver as _};
+use turnery_agent::{
+    Agent, NotifyTool, Settings, SettingsError, SettingsResolver as _, notification_policy,
+};
 use turnery_engine::Price;
 use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
@@ -88,11 +90,16 @@ impl App {
     pub(crate) fn into_agent(self, store: Arc<dyn Store>) -> Agent {
         // Commands never see a variable that holds a key, whatever its name.
         let hidden = self.hidden_env();
-        // This host does not execute effects that tools request in addition to their result (C-22).
         let passed = self.pass_env.iter().filter(|name| !hidden.contains(name));
         let shell =
             Shell::hiding(hidden.iter().map(String::as_str)).passing(passed.map(String::as_str));
-        let toolbox = toolbox(shell).with_effect_policy(EffectPolicy::deny_all());
+        // Of the effects that tools request besides their result, this host delivers notifications (C-22).
+        let toolbox = match self.settings_resolver.has_notify() {
+            true => toolbox(shell)
+                .with_tool(NotifyTool)
+                .with_effect_policy(notification_policy()),
+            false => toolbox(shell).with_effect_policy(EffectPolicy::deny_all()),
+        };
         Agent::new(
             store,
             Arc::new(

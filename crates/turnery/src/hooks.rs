@@ -4,19 +4,16 @@
 //! Empty stdout means go. A command that fails, times out or prints invalid output stops what it was asked about
 //! beforehand; a failure afterwards is only reported.
 
-mod process;
 pub(crate) mod wire;
 
-use crate::config::{HookEntry, HookPoint};
-use futures_util::future::BoxFuture;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
+use crate::{
+    config::{HookEntry, HookPoint},
+    user_command::CommandPlace,
 };
+use futures_util::future::BoxFuture;
+use std::{sync::Arc, time::Duration};
 use turnery_agent::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, LoopRecord};
-use turnery_tools::{SandboxSettings, strip_writable_paths};
 use wire::{HookAction, HookEvent, HookInput, HookResponse};
 
 /// Time beyond a command's own timeout in which it is killed and reaped.
@@ -27,27 +24,16 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 struct HookCommand {
     entry: HookEntry,
     name: String,
-    cwd: PathBuf,
-    roots: Vec<PathBuf>,
-    sandbox: SandboxSettings,
+    place: CommandPlace,
 }
 
-/// Returns the hooks of `entries`, in order, for sessions in `roots`. The commands run in the first root,
-/// outside the sandbox; folders that `sandbox` lets sessions write are removed from their search paths, such
-/// as `PATH`.
-pub(crate) fn hook_commands(
-    entries: &[HookEntry],
-    roots: &[PathBuf],
-    sandbox: &SandboxSettings,
-) -> Vec<Arc<dyn Hooks>> {
-    let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
+/// Returns the hooks of `entries`, in order.
+pub(crate) fn hook_commands(entries: &[HookEntry], place: &CommandPlace) -> Vec<Arc<dyn Hooks>> {
     let command = |entry: &HookEntry| {
         Arc::new(HookCommand {
             entry: entry.clone(),
             name: entry.to_string(),
-            cwd: cwd.to_owned(),
-            roots: roots.to_vec(),
-            sandbox: sandbox.clone(),
+            place: place.clone(),
         }) as Arc<dyn Hooks>
     };
     entries.iter().map(command).collect()
@@ -68,15 +54,13 @@ impl HookCommand {
         let input = HookInput {
             session_id: &cx.session_id,
             loop_id: &cx.loop_id,
-            cwd: &self.cwd,
+            cwd: self.place.cwd(),
             event,
         };
         let ended = match serde_json::to_vec(&input) {
             Ok(json) => {
-                let mut environment = std::env::vars_os().collect();
-                strip_writable_paths(&mut environment, &self.roots, &self.sandbox);
-                let place = (self.cwd.as_path(), environment);
-                process::run(&self.entry.command, place, json, self.entry.timeout()).await
+                let timeout = self.entry.timeout();
+                self.place.run(&self.entry.command, json, timeout).await
             }
             Err(error) => Err(error.to_string()),
         };

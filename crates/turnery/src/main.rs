@@ -11,6 +11,7 @@ mod login;
 mod logs;
 mod mcp;
 mod models;
+mod notify;
 mod run;
 mod runtime;
 mod sessions;
@@ -19,6 +20,7 @@ mod slash_commands;
 mod terminal_text;
 mod tool;
 mod toolbox;
+mod user_command;
 mod watchdog;
 
 #[cfg(not(unix))]

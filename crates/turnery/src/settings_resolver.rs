@@ -2,14 +2,17 @@
 
 use crate::{
     config::{Config, LiveProviders, environment, mcp, project},
-    hooks, instructions, slash_commands,
+    hooks, instructions,
+    notify::NotifyCommand,
+    slash_commands,
+    user_command::CommandPlace,
 };
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
-use turnery_agent::{Settings, SettingsError, SettingsResolver};
+use turnery_agent::{Settings, SettingsError, SettingsResolver, notification_policy};
 use turnery_models::ModelName;
 use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings, policy::program_files};
 
@@ -75,10 +78,10 @@ impl SettingsSources {
     }
 
     /// Returns `private_paths` and `key_files`, with links resolved when the first session opens, and the files in
-    /// `roots` that the user's hooks run.
+    /// `roots` that the user's hooks and `notify` run.
     fn guarded_paths(&self, roots: &[PathBuf]) -> GuardedPaths {
         let user = self.user.as_ref().ok();
-        let words = user.into_iter().flat_map(Config::hook_words);
+        let words = user.into_iter().flat_map(Config::command_words);
         let resolved = roots.iter().filter_map(|root| root.canonicalize().ok());
         let programs = program_files(words, &resolved.collect::<Vec<_>>());
         let own = self
@@ -120,6 +123,11 @@ impl SettingsSources {
         Ok(self.flags.clone().over(&environment.over(&choice)))
     }
 
+    /// Returns true if the user has a command for notifications.
+    pub(crate) fn has_notify(&self) -> bool {
+        self.user.as_ref().is_ok_and(|user| user.notify.is_some())
+    }
+
     /// Returns true if some source chooses the model for this folder.
     pub(crate) fn is_model_chosen(&self, cwd: &Path) -> bool {
         let choice = self.merge_layers(&[cwd.to_owned()]);
@@ -150,6 +158,7 @@ impl SettingsResolver for SettingsSources {
             .unwrap_or_else(|| self.live_providers.default_model());
         let usual = Settings::new(model, instructions::system_prompt(roots));
         let entries = choice.hooks.unwrap_or_default();
+        let place = CommandPlace::new(roots, &sandbox);
         Ok(Settings {
             limits,
             mode: choice.mode.unwrap_or_default(),
@@ -168,7 +177,11 @@ impl SettingsResolver for SettingsSources {
                 &choice.mcp.unwrap_or_default(),
                 &environment::process_variable,
             ),
-            hooks: hooks::hook_commands(&entries, roots, &sandbox),
+            hooks: hooks::hook_commands(&entries, &place),
+            effect_handler: choice
+                .notify
+                .map(|command| NotifyCommand::handler(command, place)),
+            effect_policy: notification_policy(),
             hook_timeout: hooks::slowest_timeout(&entries),
             sandbox,
             custom_commands: slash_commands::load_commands(self.commands_folder.as_deref(), roots)
@@ -293,7 +306,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

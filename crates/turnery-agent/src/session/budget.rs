@@ -5,12 +5,18 @@
 //! responses in flight when the limit is reached, one for each concurrent loop.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 use turnery_engine::{
     Effect, Input, Limits, Loop, LoopSpec, Price, ReachedLimit, Spending, Timestamp, Usage,
 };
+
+/// Maximum number of messages that a prompt may send with the `notify` tool.
+pub(crate) const MAX_NOTIFICATIONS: u32 = 10;
 
 /// Budget of a prompt, as seen by one part of it. Clones share the account.
 #[derive(Clone, Debug)]
@@ -22,6 +28,8 @@ pub(crate) struct Budget {
     elapsed: Duration,
     /// Spending of the whole prompt, except time.
     account: Arc<Mutex<Spending>>,
+    /// Number of messages that the whole prompt has sent to the user.
+    notifications: Arc<AtomicU32>,
 }
 
 impl Budget {
@@ -31,6 +39,7 @@ impl Budget {
             turn_limit: None,
             elapsed: Duration::ZERO,
             account: Arc::default(),
+            notifications: Arc::default(),
         }
     }
 
@@ -96,6 +105,13 @@ impl Budget {
                 Ok(())
             }
         }
+    }
+
+    /// Counts a message to the user; false if the prompt may send no more.
+    pub(crate) fn take_notification(&self) -> bool {
+        let order = Ordering::Relaxed;
+        let count = |sent| (sent < MAX_NOTIFICATIONS).then_some(sent + 1);
+        self.notifications.fetch_update(order, order, count).is_ok()
     }
 
     /// Adds the usage of a model call outside the loops.

@@ -1,5 +1,6 @@
 //! Commits loops. A commit that fails with [`StoreError::Broken`] is retried five times, within some seconds.
 
+use super::effect_delivery::EffectOutbox;
 use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
 use turnery_store::{Commit, Store, StoreError};
@@ -15,10 +16,12 @@ const RETRY_DELAYS: [Duration; 5] = [
 
 /// Commits, and retries after [`RETRY_DELAYS`] if the store is broken, for example full or locked; other
 /// errors are returned at once. The store recognizes a repeated commit (S2). After the first failure the loops
-/// are journalled, so that a crash before the next attempt loses nothing that was shown (S5).
+/// are journalled, so that a crash before the next attempt loses nothing that was shown (S5). Effects in the commit
+/// are delivered afterwards.
 pub(super) async fn commit_with_retry(
     store: Arc<dyn Store>,
     commit: Commit,
+    outbox: Option<EffectOutbox>,
 ) -> Result<u64, StoreError> {
     let mut waits = RETRY_DELAYS.iter();
     let mut attempts = 0;
@@ -26,7 +29,12 @@ pub(super) async fn commit_with_retry(
         attempts += 1;
         let why = match store.commit(commit.clone()).await {
             Err(StoreError::Broken(why)) => why,
-            done => return done,
+            done => {
+                if let Some(outbox) = outbox.filter(|_| !commit.effects.is_empty()) {
+                    outbox.notify_stored();
+                }
+                return done;
+            }
         };
         tracing::warn!(attempts, "failed to store an answer: {why}");
         if attempts == 1 {

@@ -3,6 +3,7 @@
 use super::{
     RememberedApprovals,
     budget::Budget,
+    effect_delivery::EffectOutbox,
     price::{UnknownPriceError, known_price},
 };
 use crate::{
@@ -35,6 +36,8 @@ pub(crate) struct SessionEnv {
     pub(crate) depth: u8,
     /// Budget shared with the parent's prompt; `None` if each prompt has its own.
     pub(crate) budget: Option<Budget>,
+    /// Outbox of the session that the user sees; `None` if nobody receives effects.
+    pub(crate) effect_outbox: Option<EffectOutbox>,
 }
 
 impl SessionEnv {

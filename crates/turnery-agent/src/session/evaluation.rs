@@ -172,11 +172,13 @@ impl SessionTask {
             tip: winner,
             title: title.clone(),
             release: !switches,
+            // What the other candidates requested never happens.
+            effects: results[winner].commit.effects.clone(),
         };
         let (outcome, limit) = group_outcome(&records, winner, limit, &scope.budget);
         let mut result = PromptResult::new(outcome);
-        let committing =
-            commit_retry::commit_with_retry(Arc::clone(&self.env.store), commit).boxed();
+        let (store, outbox) = (Arc::clone(&self.env.store), self.env.effect_outbox.clone());
+        let committing = commit_retry::commit_with_retry(store, commit, outbox).boxed();
         let committed = match guard.wait_for_store(self, committing).await {
             Ok(committed) => committed,
             Err(committing) => {

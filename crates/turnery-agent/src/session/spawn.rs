@@ -5,6 +5,7 @@ use super::{
     command::COMMAND_QUEUE_CAPACITY,
     conversation::Conversation,
     counter::SharedCounter,
+    effect_delivery::EffectOutbox,
     env::SessionEnv,
     handle::{Session, SessionShared},
     inbox::Inbox,
@@ -42,6 +43,11 @@ impl SessionParts<'_> {
         } = self;
         env.toolbox = ask_user::with_ask_user(env.toolbox, &env.client, &info.id);
         let settings = &env.settings;
+        if settings.effect_handler.is_some() {
+            let policy = &settings.effect_policy;
+            let own = || EffectOutbox::new(info.id.clone(), policy.clone());
+            env.effect_outbox.get_or_insert_with(own);
+        }
         let options = SessionOptions {
             mode: env.policy.mode,
             model: env.model.info().name.to_string(),

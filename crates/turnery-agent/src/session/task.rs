@@ -2,10 +2,12 @@
 
 use super::{
     BackgroundWork, PromptOptions, SessionOptions, SessionTools, command::SessionCommand,
-    conversation::Conversation, env::SessionEnv, group_commit::GroupCommitSender, inbox::Inbox,
-    option_change::PendingOptionChange, output::SessionOutput, result::PromptEnd,
+    conversation::Conversation, effect_delivery::EffectDelivery, env::SessionEnv,
+    group_commit::GroupCommitSender, inbox::Inbox, option_change::PendingOptionChange,
+    output::SessionOutput, result::PromptEnd,
 };
 use crate::{client::OutboxItem, code_mode::SessionInterpreter};
+use futures_util::future::OptionFuture;
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -39,6 +41,10 @@ impl SessionTask {
         if !self.inbox.mailbox.is_closed() {
             self.tools.connect_servers();
         }
+        let delivery = match self.inbox.mailbox.is_closed() {
+            true => None,
+            false => EffectDelivery::start(&self.env),
+        };
         loop {
             // Interjections that arrived while the last prompt was ending.
             for interjection in std::mem::take(&mut self.inbox.interjections) {
@@ -76,9 +82,9 @@ impl SessionTask {
         let closing = std::mem::take(&mut self.inbox.closing);
         let servers = self.tools.mcp_servers();
         drop(self);
-        if let Some(servers) = servers {
-            servers.close().await;
-        }
+        let close_servers = OptionFuture::from(servers.as_ref().map(|it| it.close()));
+        let end_delivery = OptionFuture::from(delivery.map(EffectDelivery::close));
+        tokio::join!(close_servers, end_delivery);
         for reply in closing {
             let _ = reply.send(());
         }

@@ -11,8 +11,8 @@ use std::{
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
     ClaimOutcome, ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, LoopBeginning,
-    MemoryStore, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
-    SessionPatch, Store, StoreError, TranscriptNote,
+    MemoryStore, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
+    SessionInfo, SessionPatch, Store, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// More commits than any test makes.
@@ -129,6 +129,9 @@ impl Store for FailingStore {
         release(lane: &Lane) -> ();
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
         notes(id: &SessionId) -> Vec<TranscriptNote>;
+        take_effect(id: &SessionId, owner: &Owner) -> NextEffect;
+        finish_effect(taken: &TakenEffect) -> ();
+        postpone_effect(taken: &TakenEffect, delay: Duration) -> ();
     }
 
     fn loops(

@@ -8,6 +8,7 @@ mod claim;
 mod commit_order;
 mod compaction;
 mod continuation;
+mod effect_delivery;
 mod evaluation;
 mod failing_store;
 mod finish;

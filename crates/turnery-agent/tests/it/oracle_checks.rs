@@ -86,6 +86,7 @@ async fn oracle_rejects_broken_record() {
         tip: 0,
         title: None,
         release: true,
+        effects: Vec::new(),
     };
     world.store.commit(commit).await.unwrap();
     let failure = oracle_failure(world).unwrap();

@@ -217,6 +217,7 @@ async fn session_without_turns_can_be_continued() {
         tip: 0,
         title: None,
         release: true,
+        effects: Vec::new(),
     };
     world.store.commit(commit).await.unwrap();
     let (session, _seen) = world.open(&id, false).await;

@@ -2,7 +2,8 @@
 
 use super::fixtures::prompt_spec;
 use super::harness::{
-    LoopHarness, allow, parallel_calls, permission_requested, steer, tool_ended, verdict,
+    LoopHarness, allow, parallel_calls, permission_requested, steer, text_answer, tool_ended,
+    verdict,
 };
 use crate::{
     CallAnnouncement, Event, EventKind, Input, ToolCall, ToolEnvelope, Verdict,
@@ -65,6 +66,38 @@ fn nested_calls_return_to_their_parent() {
         "> gate b",
     ];
     assert_eq!(script.lines(), expected);
+}
+
+/// Effects of nested calls come before those of the call that requested them, since they ended first. The keys name
+/// loop, call and place.
+// proves: JIDO-76
+#[test]
+fn requested_effects_have_order_and_keys() {
+    let with_effects = |id: &str, effects: &[u32]| {
+        let effects = effects.iter().map(|number| serde_json::json!(number));
+        let envelope = ToolEnvelope {
+            effects: effects.collect(),
+            ..ToolEnvelope::text(id)
+        };
+        tool_ended(id, envelope)
+    };
+    let mut script = with_running_call();
+    script.feed_all([nested("a", &["a.0"], false), allow("a.0")]);
+    script.feed_all([with_effects("a.0", &[7]), with_effects("a", &[8, 9])]);
+    script.feed_all([allow("b"), done("b"), text_answer("done")]);
+    script.feed(Input::Committed);
+    let record = script.recorder.into_record().unwrap();
+    let effects = record.requested_effects().map(|it| {
+        let effect = it.effect.as_u64().unwrap();
+        (it.key, it.tool_name.to_owned(), effect)
+    });
+    let expected = [
+        ("s.cfg.1/a.0/0", "tool", 7),
+        ("s.cfg.1/a/0", "tool-a", 8),
+        ("s.cfg.1/a/1", "tool-a", 9),
+    ];
+    let expected = expected.map(|(key, tool, effect)| (key.to_owned(), tool.to_owned(), effect));
+    assert_eq!(effects.collect::<Vec<_>>(), expected);
 }
 
 /// A call that ends takes its nested calls along.

@@ -2,12 +2,15 @@
 //! would look idle, and the clock would advance.
 
 use futures_util::future::BoxFuture;
-use std::sync::{Arc, mpsc};
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
+    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner,
     RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreError,
-    TranscriptNote,
+    TakenEffect, TranscriptNote,
 };
 
 /// Store wrapper that holds the clock.
@@ -55,6 +58,9 @@ impl<S: Store> Store for ClockHoldingStore<S> {
         patch(id: &SessionId, patch: SessionPatch) -> SessionInfo;
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
         notes(id: &SessionId) -> Vec<TranscriptNote>;
+        take_effect(id: &SessionId, owner: &Owner) -> NextEffect;
+        finish_effect(taken: &TakenEffect) -> ();
+        postpone_effect(taken: &TakenEffect, delay: Duration) -> ();
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {

@@ -3,7 +3,7 @@
 use super::{
     checksum::ChecksumVerdict,
     job_error::{JobError, none_if_damaged, reason_if_damaged},
-    journal, lanes, notes,
+    journal, lanes, notes, pending_effects,
     sessions::UnreadableColumn,
     survey::{LoopKeys, Survey},
 };
@@ -67,7 +67,7 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
         let reason = format!("refers to the table {table}, which does not exist");
         damage.push(Damage::in_database(reason));
     }
-    for table in ["loops", "texts", "remarks", "journal", "repairs"] {
+    for table in ["loops", "texts", "remarks", "journal", "outbox", "repairs"] {
         let sql = format!(
             "SELECT coalesce(CAST(session_id AS TEXT), '') || ' (' || count(*) || ')' FROM {table} \
              WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id"
@@ -117,6 +117,7 @@ fn check_session_loops(
         damage.extend(survey.damage);
         damage.append(&mut notes::check(db, id)?);
         damage.append(&mut journal::check(db, id)?);
+        damage.append(&mut pending_effects::check(db, id)?);
         Ok(())
     })();
     match found {

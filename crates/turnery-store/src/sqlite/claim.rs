@@ -201,6 +201,7 @@ pub(super) mod tests {
             tip: 0,
             title: None,
             release: true,
+            effects: Vec::new(),
         };
         commit::commit(db, &commit).unwrap();
         opened.last_number

@@ -7,7 +7,7 @@ use super::{
     journal::{self, no_beginning},
     lane_columns::{self, no_holder},
     loop_row::LoopRow,
-    sessions,
+    pending_effects, sessions,
     transaction::write,
 };
 use crate::{
@@ -142,6 +142,7 @@ fn commit_rows(
     for (record, row) in records.iter().zip(rows) {
         insert_loop(work, version, record, row)?;
     }
+    pending_effects::add(work, &commit.effects)?;
     let tip = records.get(commit.tip).filter(|record| record.on_chain);
     let step = SessionAdvance {
         version,

@@ -5,7 +5,7 @@ use super::{
     check::{self, VersionCounts},
     checksum::{Checksum, ChecksumVerdict},
     job_error::JobError,
-    journal, lane_columns, lanes, long_texts, notes, sessions,
+    journal, lane_columns, lanes, long_texts, notes, pending_effects, sessions,
     stored_loop::{CHECKSUM_COLUMN, LOG_COLUMN, SELECT_LOOP},
     survey::{DamagedColumn, Survey, SurveyedLoop},
     transaction::write,
@@ -50,6 +50,7 @@ pub(super) fn repair(
         work.repair_columns()?;
         work.repair_loops()?;
         work.changes.extend(notes::repair(db, id)?);
+        work.changes.extend(pending_effects::repair(db, id)?);
         match journal::repair(db, id)? {
             0 => {}
             count => work.changes.push(format!(

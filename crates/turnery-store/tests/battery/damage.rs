@@ -1,7 +1,7 @@
 //! Damages real database files: nothing panics, readable loops are shown, and damage is reported; a repair
 //! restores the session and deletes nothing.
 
-use crate::samples::*;
+use crate::{effects, samples::*};
 use rusqlite::Connection;
 use std::{fs, path::Path, sync::Arc};
 use turnery_engine::{LlmMessage, LoopId, LoopRecord};
@@ -20,7 +20,10 @@ pub(crate) async fn write_loops(path: &Path) -> Vec<Arc<LoopRecord>> {
         let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
         for number in 1..=LOOPS {
             let record = Arc::new(record(id, number, "How is it?"));
-            let commit = commit_of(&lane, u64::from(number) - 1, &record);
+            let mut commit = commit_of(&lane, u64::from(number) - 1, &record);
+            if number == 1 {
+                commit.effects.push(effects::effect(id, 0));
+            }
             store.commit(commit).await.unwrap();
         }
         store.add_notes(&id.into(), vec![note(id)]).await.unwrap();
@@ -232,6 +235,12 @@ const CASES: &[Case] = &[
         sql: "UPDATE remarks SET body = '{' WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
         expected_names: &["note 1 of the transcript cannot be read"],
+    },
+    // Effects.
+    Case {
+        sql: "UPDATE outbox SET effect = '{' WHERE session_id = 's1'",
+        remaining_loops: ALL_LOOPS,
+        expected_names: &["effect 1 cannot be delivered"],
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Checks that a deleted session is readable in no file, and that its space is freed.
 
-use crate::samples::*;
+use crate::{effects, samples::*};
 use std::{fs, path::Path, sync::Arc};
 use turnery_store::{SessionPatch, SqliteStore, Store, TranscriptNote};
 
@@ -28,10 +28,11 @@ async fn store_session_with_marker(store: &SqliteStore, id: &str) {
         // The journal is written before the commit removes it.
         store.renew(&lane).await.unwrap();
         let head = u64::from(number) - 1;
-        let stored = store
-            .commit(commit_of(&lane, head, &Arc::new(record)))
-            .await;
-        stored.unwrap();
+        let mut commit = commit_of(&lane, head, &Arc::new(record));
+        let mut effect = effects::effect(id, number);
+        effect.effect = serde_json::json!(MARKER);
+        commit.effects.push(effect);
+        store.commit(commit).await.unwrap();
     }
     let left = record(id, 7, &long(7));
     store.append(&lane, &left.loop_id, left.events[..6].to_vec());

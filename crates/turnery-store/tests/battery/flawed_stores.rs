@@ -1,17 +1,18 @@
 //! Runs the battery against deliberately broken stores: it must detect each flaw.
 
-use crate::{World, commits, listing, recovery, replay, samples::*, sessions};
+use crate::{World, commits, effects, listing, recovery, replay, samples::*, sessions};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     future::Future,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
 use turnery_store::{
-    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
+    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner,
     RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture,
-    TranscriptNote,
+    TakenEffect, TranscriptNote,
 };
 
 /// Flaw of a store.
@@ -47,6 +48,18 @@ enum Flaw {
     ChildrenListed,
     /// Child sessions outlive their parents.
     ChildrenOutliveParent,
+    /// Two owners get the same effect.
+    EffectTakenTwice,
+    /// The last effect of a commit is lost.
+    EffectLost,
+    /// A refused commit stores its effects.
+    EffectWithoutCommit,
+    /// A repeated commit stores its effects again.
+    RetryStoresEffects,
+    /// An effect that was taken is never free again.
+    TakenForEver,
+    /// A postponed effect is free at once.
+    NeverPostponed,
 }
 
 /// A correct store behind a flaw.
@@ -61,6 +74,8 @@ struct FlawState {
     lanes: HashMap<SessionId, Lane>,
     journal: HashMap<LoopId, Vec<Event>>,
     tips: HashMap<SessionId, LoopId>,
+    /// Effects that the next calls take before those of the store.
+    effects: VecDeque<TakenEffect>,
 }
 
 impl FlawedStore {
@@ -280,11 +295,60 @@ impl Store for FlawedStore {
                     commit.expected_head = self.inner.commit(part).await?;
                 }
             }
+            if self.flaw == Flaw::EffectLost {
+                commit.effects.pop();
+            }
             let tip = commit.records[0].loop_id.clone();
-            let version = self.inner.commit(commit).await?;
+            let known = self.inner.info(&id).await?.head_version;
+            let effects = commit.effects.clone();
+            let version = self.inner.commit(commit).await;
+            let is_added = match version {
+                Ok(version) => self.flaw == Flaw::RetryStoresEffects && version == known,
+                Err(_) => self.flaw == Flaw::EffectWithoutCommit,
+            };
+            if is_added {
+                let taken = |pending| TakenEffect {
+                    pending,
+                    attempt: 1,
+                };
+                self.with_state(|state| state.effects.extend(effects.into_iter().map(taken)));
+            }
+            let version = version?;
             self.with_state(|state| state.tips.insert(id, tip));
             Ok(version)
         })
+    }
+
+    fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect> {
+        let extra = self.with_state(|state| state.effects.pop_front());
+        let next = self.inner.take_effect(id, owner);
+        Box::pin(async move {
+            if let Some(extra) = extra {
+                return Ok(NextEffect::Taken(extra));
+            }
+            let next = next.await?;
+            if let NextEffect::Taken(taken) = &next {
+                if self.flaw == Flaw::EffectTakenTwice {
+                    self.with_state(|state| state.effects.push_back(taken.clone()));
+                }
+                if self.flaw == Flaw::TakenForEver && taken.attempt > 1 {
+                    return Ok(NextEffect::Later(Duration::from_secs(1)));
+                }
+            }
+            Ok(next)
+        })
+    }
+
+    fn finish_effect(&self, taken: &TakenEffect) -> StoreFuture<'_, ()> {
+        self.inner.finish_effect(taken)
+    }
+
+    fn postpone_effect(&self, taken: &TakenEffect, delay: Duration) -> StoreFuture<'_, ()> {
+        let delay = match self.flaw {
+            Flaw::NeverPostponed => Duration::ZERO,
+            _ => delay,
+        };
+        self.inner.postpone_effect(taken, delay)
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {
@@ -332,5 +396,11 @@ async fn each_flaw_fails_its_case() {
         ReplayDropsEvent: replay::long_loop_is_replayed_in_pages,
         ChildrenListed: sessions::child_session_has_its_parent_and_is_not_listed,
         ChildrenOutliveParent: sessions::delete_removes_child_sessions,
+        EffectTakenTwice: effects::effects_are_taken_in_order_and_once,
+        EffectLost: effects::effects_are_taken_in_order_and_once,
+        EffectWithoutCommit: effects::refused_commit_stores_no_effect,
+        RetryStoresEffects: effects::repeated_commit_stores_effects_once,
+        TakenForEver: effects::taken_effect_is_free_after_the_lease,
+        NeverPostponed: effects::postponed_effect_lets_others_pass,
     }
 }

@@ -8,6 +8,7 @@ mod commits;
 mod damage;
 mod damaged_lane;
 mod deletion;
+mod effects;
 mod export;
 mod files;
 mod flawed_stores;

@@ -1,11 +1,12 @@
 //! Opens databases of earlier versions, created with the SQL of those versions, and checks the migration.
 
-use crate::samples::*;
+use crate::{effects, samples::*};
 use rusqlite::Connection;
 use std::{path::Path, sync::Arc};
 use turnery_engine::{LoopStatus, TurnFinish};
 use turnery_store::{
-    ListQuery, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote,
+    ListQuery, NextEffect, RememberedApproval, SessionPatch, SqliteStore, Store, TakenEffect,
+    TranscriptNote,
 };
 
 /// Version 1 was never released, and is refused (see `files`).
@@ -78,8 +79,16 @@ async fn older_versions_are_migrated() {
         ));
         let next = Arc::new(next);
         let head = opened.info.head_version;
-        let committed = store.commit(commit_of(&opened.lane, head, &next)).await;
+        let mut commit = commit_of(&opened.lane, head, &next);
+        commit.effects.push(effects::effect("s1", 0));
+        let committed = store.commit(commit).await;
         assert_eq!(committed, Ok(head + 1), "{version}");
+        let taken = TakenEffect {
+            pending: effects::effect("s1", 0),
+            attempt: 1,
+        };
+        let first = store.take_effect(&id, &owner("b")).await;
+        assert_eq!(first, Ok(NextEffect::Taken(taken)), "{version}");
         assert_eq!(store.loops(&id, head).await, Ok(vec![next]), "{version}");
         let always = RememberedApproval::Reject("edit".to_owned());
         let patch = SessionPatch {

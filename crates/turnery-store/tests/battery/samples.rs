@@ -44,6 +44,7 @@ pub(crate) fn commit_of(lane: &Lane, expected_head: u64, record: &Arc<LoopRecord
         tip: 0,
         title: None,
         release: false,
+        effects: Vec::new(),
     }
 }
 

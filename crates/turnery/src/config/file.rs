@@ -2,6 +2,7 @@
 
 use super::{
     Config, ConfigError, ProviderEntry,
+    providers::resolve_program,
     reader::{Document, read_toml},
     values::{Money, check_variable_name, model},
 };
@@ -77,6 +78,14 @@ impl Config {
         let indexes = document.valid_items(&["hooks"]);
         for (index, hook) in indexes.iter().zip(self.hooks.iter_mut().flatten()) {
             hook.check(index, path, document);
+        }
+        if let Some(words) = &mut self.notify
+            && document.is_valid(&["notify"])
+        {
+            match words.first_mut().filter(|program| !program.is_empty()) {
+                Some(program) => *program = resolve_program(std::mem::take(program), path),
+                None => document.report(&["notify"], "there is no program in it"),
+            }
         }
         for (name, server) in self.mcp.iter_mut().flatten() {
             server.check(name, path, document);
@@ -186,17 +195,19 @@ mod tests {
             }
         );
         let hooks: Vec<_> = file.hooks.iter().flatten().collect();
-        let [guard, notify] = hooks.as_slice() else {
+        let [guard, report] = hooks.as_slice() else {
             panic!("{hooks:?}");
         };
         assert_eq!(guard.on, HookPoint::BeforeTool);
         assert_eq!(guard.command, ["/etc/turnery/guard.py", "--strict"]);
         assert_eq!(guard.tools, ["edit_file", "write_file"]);
         assert_eq!(guard.timeout(), Duration::from_secs(5));
-        assert_eq!(notify.on, HookPoint::AfterLoop);
-        assert_eq!(notify.command, ["sh", "-c", "notify-send turnery done"]);
-        assert_eq!(notify.tools, [""; 0]);
-        assert_eq!(notify.timeout(), Duration::from_secs(60));
+        assert_eq!(report.on, HookPoint::AfterLoop);
+        assert_eq!(report.command, ["sh", "-c", "notify-send turnery done"]);
+        assert_eq!(report.tools, [""; 0]);
+        assert_eq!(report.timeout(), Duration::from_secs(60));
+        let notify = ["notify-send", "turnery"].map(str::to_owned);
+        assert_eq!(file.notify, Some(notify.to_vec()));
         let models: Vec<_> = file.model_overrides().collect();
         let price = Price {
             input: 200_000,
@@ -219,13 +230,13 @@ mod tests {
             )]
         );
         let own = ProviderEntry {
-            line: 77,
+            line: 81,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 81);
+        assert_eq!(desk.line, 85);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
@@ -252,7 +263,7 @@ mod tests {
         assert_eq!(
             problems("allow = [\"mcp__github\"]\ndeny = [\n  \"Bash(**)\",\n  \"edti(**)\",\n]\n"),
             "config.toml:3: deny: invalid rule \"Bash(**)\": the tool is named shell here; write shell\n\
-             config.toml:4: deny: invalid rule \"edti(**)\": there is no tool \"edti\"; write \"edit\" (or shell, read, read_file, list_dir, find_files, search, edit_file, write_file, update_plan, task, ask_user, list_mcp_resources, read_mcp_resource), or mcp__SERVER for a server of tools"
+             config.toml:4: deny: invalid rule \"edti(**)\": there is no tool \"edti\"; write \"edit\" (or shell, read, read_file, list_dir, find_files, search, edit_file, write_file, update_plan, task, ask_user, notify, list_mcp_resources, read_mcp_resource), or mcp__SERVER for a server of tools"
         );
     }
 
@@ -289,7 +300,7 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: unknown key `modle`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)
+config.toml:1: unknown key `modle`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: unknown key `limits.turn`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
@@ -298,7 +309,7 @@ config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, models)"
+config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
         );
     }
 
@@ -360,6 +371,18 @@ config.toml:13: models.a.price: a price needs input and output, each for a milli
     }
 
     #[test]
+    fn notify_needs_a_program() {
+        for content in ["notify = []", "notify = [\"\", \"x\"]"] {
+            let problem = problems(content);
+            assert_eq!(problem, "config.toml:1: notify: there is no program in it");
+        }
+        let path = Path::new("/etc/turnery/config.toml");
+        let config = Config::parse(path, "notify = [\"./tell.sh\", \"./x\"]").unwrap();
+        let words = ["/etc/turnery/tell.sh", "./x"].map(str::to_owned);
+        assert_eq!(config.notify, Some(words.to_vec()));
+    }
+
+    #[test]
     fn errors_contain_no_secret() {
         for content in [
             "[mcp.a]\nurl = \"s3cret\"\n",
@@ -408,7 +431,7 @@ config.toml:2: hooks: command is missing
 config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or before_loop, input, before_turn, after_turn, after_tool, before_compaction, after_compaction, on_error, checkpoint, after_loop)
 config.toml:4: hooks: tools is for before_tool and after_tool only
 config.toml:6: hooks.command: there is no command in it
-config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task)
+config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task, notify)
 config.toml:9: unknown key `models.desk/a.contxt_window`; write \"context_window\" (or max_output, images, audio, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
 config.toml:10: unknown key `models.desk/a.price.outptu`; write \"output\" (or input, cache_read, cache_write)"

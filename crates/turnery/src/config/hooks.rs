@@ -12,6 +12,7 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 use std::{fmt, num::NonZeroU64, path::Path, time::Duration};
+use turnery_agent::NotifyTool;
 use turnery_tools::Shell;
 
 /// Timeout of a command without its own `timeout`. Unit: seconds.
@@ -199,7 +200,7 @@ fn command_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
 
 /// Checks that the tool exists: a hook for a misspelt tool would never run.
 fn check_tool_name(name: &str) -> Result<(), String> {
-    let toolbox = crate::toolbox::toolbox(Shell::hiding([]));
+    let toolbox = crate::toolbox::toolbox(Shell::hiding([])).with_tool(NotifyTool);
     let names: Vec<&str> = toolbox.names().collect();
     // Tools of MCP servers are only known once the servers are connected.
     let is_served =

@@ -37,6 +37,12 @@ pub(crate) fn narrow(
             "the project's hook {hook} is not run, since the command comes from the project: set it up in your own configuration"
         )
     }));
+    if asked.notify.is_some() {
+        refused.push(
+            "the project's notify is not run, since the command comes from the project: set it up in your own configuration"
+                .to_owned(),
+        );
+    }
     refused.extend(asked.mcp.iter().flatten().map(|(name, _)| {
         format!(
             "the project's MCP server {name} is not started, since the server comes from the project: set it up in your own configuration"

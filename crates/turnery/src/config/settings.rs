@@ -25,7 +25,7 @@ use turnery_models::{CallLimits, ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// Configuration of turnery: config.toml in turnery's folder, and .turnery/config.toml in a project. A project may
-/// only narrow: its allow rules, providers, hooks, models and compaction and freer modes are ignored.
+/// only narrow: its allow rules, providers, hooks, `notify`, models and compaction and freer modes are ignored.
 // `None` and empty lists leave a setting to the other sources.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +78,10 @@ pub(crate) struct Config {
     /// Commands that observe a prompt and may stop it. Not in a project.
     // An empty list is a choice too: no hooks.
     pub(crate) hooks: Option<Vec<HookEntry>>,
+    /// A program and its arguments, by which the model sends the user a short message: the message is added as the last
+    /// argument, and stdin is a JSON object with it. Without it, the model cannot. Not in a project.
+    #[schemars(length(min = 1))]
+    pub(crate) notify: Option<Vec<String>>,
     /// MCP servers, whose tools are offered to the model, by name. Not in a project.
     pub(crate) mcp: Option<BTreeMap<String, McpEntry>>,
     /// Providers of models, by name: changes to the built-in ones, and further ones. Not in a project.
@@ -221,10 +225,13 @@ impl Config {
         })
     }
 
-    /// Returns the words of the command lines of hooks.
-    pub(crate) fn hook_words(&self) -> impl Iterator<Item = &str> {
+    /// Returns the words of the command lines of hooks and `notify`.
+    pub(crate) fn command_words(&self) -> impl Iterator<Item = &str> {
         let hooks = self.hooks.iter().flatten();
-        hooks.flat_map(|hook| &hook.command).map(String::as_str)
+        let words = hooks.flat_map(|hook| &hook.command);
+        words
+            .chain(self.notify.iter().flatten())
+            .map(String::as_str)
     }
 
     /// Merges two sources: this one takes precedence over `below`, and the rules of both apply. Providers and models
@@ -247,6 +254,7 @@ impl Config {
             limits: self.limits.over(&below.limits),
             compaction: self.compaction.or_else(|| below.compaction.clone()),
             hooks: self.hooks.or_else(|| below.hooks.clone()),
+            notify: self.notify.or_else(|| below.notify.clone()),
             mcp: self.mcp.or_else(|| below.mcp.clone()),
             providers: below.providers.clone(),
             models: below.models.clone(),

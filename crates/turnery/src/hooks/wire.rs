@@ -1,7 +1,9 @@
 //! JSON that a hook's command reads on stdin and writes to stdout.
 
-use super::process::CommandOutput;
-use crate::config::HookPoint;
+use crate::{
+    config::HookPoint,
+    user_command::{CommandOutput, MAX_QUOTED_CHARS},
+};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +16,6 @@ use turnery_engine::{
 
 /// Exit code for a stop, with the reason on stderr.
 const EXIT_STOP: i32 = 2;
-/// Longest quote of a command's output in messages. Unit: characters.
-const MAX_QUOTED_CHARS: usize = 400;
 
 /// Input of a hook's command: one JSON object on stdin, on one line.
 #[derive(Debug, Serialize)]
@@ -255,18 +255,14 @@ fn last_assistant_text(messages: &[Arc<LlmMessage>]) -> String {
 
 /// Parses the response of a command that has exited.
 pub(super) fn parse_response(ended: &CommandOutput) -> Result<HookResponse, String> {
-    let stderr = String::from_utf8_lossy(&ended.stderr);
-    let reason = Some(stderr.trim()).filter(|text| !text.is_empty());
-    match ended.code {
-        Some(0) => {}
-        Some(EXIT_STOP) => {
-            return Ok(HookResponse {
-                verdict: HookAction::Stop,
-                text: reason.map(str::to_owned),
-            });
-        }
-        Some(code) => return Err(with_reason(&format!("exit code {code}"), reason)),
-        None => return Err(with_reason("it was killed by a signal", reason)),
+    if ended.code == Some(EXIT_STOP) {
+        return Ok(HookResponse {
+            verdict: HookAction::Stop,
+            text: ended.reason(),
+        });
+    }
+    if let Some(failure) = ended.failure() {
+        return Err(failure);
     }
     match ended.stdout.trim_ascii() {
         [] => Ok(HookResponse {
@@ -280,16 +276,6 @@ pub(super) fn parse_response(ended: &CommandOutput) -> Result<HookResponse, Stri
                 crate::terminal_text::first_line(&said, MAX_QUOTED_CHARS)
             )
         }),
-    }
-}
-
-fn with_reason(what: &str, why: Option<&str>) -> String {
-    match why {
-        Some(why) => format!(
-            "{what}: {}",
-            why.chars().take(MAX_QUOTED_CHARS).collect::<String>()
-        ),
-        None => what.to_owned(),
     }
 }
 

@@ -28,6 +28,7 @@ mod login_acp;
 mod loop_commands;
 mod mcp;
 mod missing_landlock;
+mod notify;
 mod orphans;
 mod output_schema;
 mod permission;

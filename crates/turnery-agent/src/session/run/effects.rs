@@ -5,6 +5,7 @@ use crate::{
     code_mode::{CODE_TOOL, CodeModel, Protocol, RunCodeTool},
     compactor::Compaction,
     hooks::HookCx,
+    notify::NotifyTool,
     session::{
         effect_queue::QueuedEffect,
         gate::{self, CallGate, GateDecision, GateResult, JudgedCall},
@@ -25,6 +26,7 @@ use turnery_engine::{
 use turnery_models::{MissingKeyError, Model, ModelRequest};
 use turnery_tools::{
     CommandLineLimits, NestedCalls, Origin, PreparedCall, Progress, ToolCaller, ToolCx, Toolbox,
+    TypedTool as _,
 };
 
 impl LoopRun<'_> {
@@ -362,7 +364,7 @@ impl LoopRun<'_> {
             trace: self.scope.trace.clone(),
             caller: Some(caller),
             host: tool
-                .is_some_and(|tool| tool.opens_sessions())
+                .is_some_and(|tool| tool.opens_sessions() || call.name == NotifyTool::NAME)
                 .then(|| self.parent_session()),
         };
         (cx, reports, nested_calls)

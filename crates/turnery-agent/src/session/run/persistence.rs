@@ -71,7 +71,11 @@ impl LoopRun<'_> {
         }
         let record = Arc::new(record);
         self.commit.record = Some(Arc::clone(&record));
+        let outbox = self.task.env.effect_outbox.clone();
         let data = Commit {
+            effects: outbox
+                .as_ref()
+                .map_or_else(Vec::new, |it| it.allowed_effects(&record)),
             lane: self.guard.lane.clone(),
             expected_head: self.task.conversation.info.head_version,
             release: !Self::is_continued(&record),
@@ -81,7 +85,7 @@ impl LoopRun<'_> {
         };
         let store = Arc::clone(&self.task.env.store);
         self.commit.committing = Some(match self.task.group.clone() {
-            None => Box::pin(commit_with_retry(store, data)),
+            None => Box::pin(commit_with_retry(store, data, outbox)),
             Some(group) => group.commit(data),
         });
         self.limit_commit();

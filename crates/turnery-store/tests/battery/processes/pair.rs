@@ -1,10 +1,10 @@
 //! Tests two processes with one session or one new database: the first wins, the second gets an error.
 
 use super::OtherProcess;
-use crate::samples::*;
+use crate::{effects, samples::*};
 use std::path::Path;
 use turnery_engine::SessionId;
-use turnery_store::{Lane, ListQuery, SqliteStore, Store, StoreError};
+use turnery_store::{Lane, ListQuery, NextEffect, SqliteStore, Store, StoreError};
 
 struct TwoProcesses {
     store: SqliteStore,
@@ -183,4 +183,42 @@ async fn sessions(path: &Path) -> usize {
     let store = SqliteStore::open(path.to_path_buf());
     let page = store.list(ListQuery::default()).await.expect("a page");
     page.sessions.len()
+}
+
+/// Two processes take effects at the same time: each is taken by one of them. Once a process is killed, the other
+/// takes its effects too.
+#[tokio::test]
+async fn each_effect_is_taken_by_one_process() {
+    const COUNT: u32 = 60;
+    let mut scene = two_processes().await;
+    let lane = scene.claim().await.unwrap();
+    let commit = effects::commit_with_effects(&lane, 0, COUNT);
+    scene.store.commit(commit).await.unwrap();
+    scene.other.send_line("take s1");
+    let take_all = async || {
+        let mut keys = Vec::new();
+        while let NextEffect::Taken(taken) = scene
+            .store
+            .take_effect(&scene.id, &owner("here"))
+            .await
+            .unwrap()
+        {
+            keys.push(taken.pending.key);
+        }
+        keys
+    };
+    let here = take_all().await;
+    let there = scene.other.read_line().expect("an answer");
+    let there = there.split_whitespace().map(str::to_owned);
+    let all = |keys: Vec<String>| {
+        let mut keys = keys;
+        keys.sort();
+        keys
+    };
+    let there: Vec<String> = there.collect();
+    let mut expected = all((0..COUNT).map(|it| effects::effect("s1", it).key).collect());
+    assert_eq!(all([here.clone(), there.clone()].concat()), expected);
+    scene.other.kill();
+    expected.retain(|key| there.contains(key));
+    assert_eq!(all(take_all().await), expected);
 }

@@ -7,7 +7,7 @@ use std::{
     io::{BufRead, Write, stdin, stdout},
     path::PathBuf,
 };
-use turnery_store::{Lane, SqliteStore, Store};
+use turnery_store::{Lane, NextEffect, SqliteStore, Store};
 
 /// Starts itself in a role when run as a test; plays the role otherwise.
 #[tokio::test]
@@ -63,6 +63,16 @@ async fn run_role(mut path: PathBuf) {
                     Ok(version) => format!("version {version}"),
                     Err(error) => error.to_string(),
                 }
+            }
+            // Takes effects until none is free.
+            ["take", id] => {
+                let mut keys = Vec::new();
+                while let Ok(NextEffect::Taken(taken)) =
+                    store.take_effect(&(*id).into(), &owner("there")).await
+                {
+                    keys.push(taken.pending.key);
+                }
+                keys.join(" ")
             }
             ["release"] => match store.release(&held()).await {
                 Ok(()) => "released".to_owned(),
