@@ -112,6 +112,7 @@ pub(crate) fn runs_no_configured_program(
         roots: workspace.roots(),
         run,
         is_blame: content_disclosure::is_blame(command),
+        applies_patches: run.runs_hooks() && covered_commands::applies_patches(command),
         may_enter_new_submodules: classify_change(command) != GitChange::Nothing,
         fetches_submodules: run.runs_hooks() && may_fetch_submodules(command),
         remote_access: match run.runs_hooks() {
@@ -218,6 +219,8 @@ struct RepositoryCheck<'a> {
     /// True for `git blame`, which reads lists of ignored commits that the user's configuration names in the
     /// work tree.
     is_blame: bool,
+    /// True if the command follows links that the index does not record.
+    applies_patches: bool,
     /// True if folders may become submodules that the command enters.
     may_enter_new_submodules: bool,
     /// True if the command may fetch submodules.
@@ -358,6 +361,9 @@ impl RepositoryCheck<'_> {
             && self.run != GitRun::Confined
             && work_tree::links_lead_outside(work_tree, self.roots)
         {
+            return None;
+        }
+        if self.applies_patches && work_tree::links_lead_astray(work_tree) {
             return None;
         }
         let config = config::read_plain_config(&common_dir.join("config"))?;

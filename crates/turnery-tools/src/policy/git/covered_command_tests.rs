@@ -458,3 +458,71 @@ fn symbolic_ref_to_another_file_is_asked_about() {
     let judged = bench.judge(&policy, &bench.work_tree, "git merge topic");
     assert_eq!(judged, Judgement::Allow);
 }
+
+/// With the index, git follows links that the index does not record, and then runs a hook.
+#[test]
+fn patches_are_asked_about_where_links_lead_astray() {
+    let policy = git_policy();
+    let patch = "diff --git a/link/post-index-change b/link/post-index-change\n\
+                 new file mode 100755\n--- /dev/null\n+++ b/link/post-index-change\n\
+                 @@ -0,0 +1,2 @@\n+#!/bin/sh\n+: > 'ROOT/mark'\n";
+    let set_up = || {
+        let bench = GitFixture::new();
+        bench.git("checkout -q -- .");
+        fs::create_dir_all(bench.work_tree.join(".git/hooks")).unwrap();
+        let patch = patch.replace("ROOT", &bench.root.display().to_string());
+        fs::write(bench.work_tree.join("x.patch"), &patch).unwrap();
+        let mail = format!("From: a <a@example.org>\nSubject: x\n\n---\n{patch}-- \n");
+        fs::write(bench.work_tree.join("x.mail"), mail).unwrap();
+        bench
+    };
+    let lines = [
+        "git apply --index x.patch",
+        "git apply -3 x.patch",
+        "git apply --3way x.patch",
+        "git am x.mail",
+        "git am -q3 x.mail",
+    ];
+    for line in lines {
+        let bench = set_up();
+        let judge = || bench.judge(&policy, &bench.work_tree, line);
+        // Links inside the work tree do no harm.
+        symlink("src", bench.work_tree.join("inside")).unwrap();
+        assert_eq!(judge(), Judgement::Allow, "{line}");
+        let link = bench.work_tree.join("link");
+        for target in [
+            "..",
+            ".git",
+            ".git/rebase-apply",
+            "absent",
+            "/etc",
+            ".git/hooks",
+        ] {
+            symlink(target, &link).unwrap();
+            let judged = judge();
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{line}, {target}: {judged:?}"
+            );
+            fs::remove_file(&link).unwrap();
+        }
+        // Without protection, the attack works.
+        symlink(".git/hooks", &link).unwrap();
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
+        assert!(bench.take_mark(), "{line}: {output:?}");
+    }
+    let bench = set_up();
+    for line in [
+        "git rebase --apply HEAD~1",
+        "git rebase --whitespace=fix HEAD~1",
+        "git rebase -C1 HEAD~1",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+    }
+    symlink("/etc", bench.work_tree.join("link")).unwrap();
+    for line in ["git rebase HEAD~1", "git apply x.patch", "git merge topic"] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+}

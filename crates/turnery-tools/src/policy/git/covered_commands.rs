@@ -135,6 +135,20 @@ pub(super) fn may_place_hooks(command: &SimpleCommand, folder: &Path) -> bool {
     }
 }
 
+/// Returns true if the command applies patches to the index and the work tree: git then follows links that the index does
+/// not record, and runs a hook afterwards.
+pub(super) fn applies_patches(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    match words.next() {
+        Some("am") => true,
+        Some("apply") => words.any(|word| {
+            let is_long = ["--3way", "--index", "--intent-to-add"].contains(&word);
+            is_long || !word.starts_with("--") && word.starts_with('-') && word.contains(['3', 'N'])
+        }),
+        _ => false,
+    }
+}
+
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
 fn shows_submodules(command: &SimpleCommand) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.known_text());

@@ -102,7 +102,7 @@ const SHORT_OPTIONS: &[ShortOptions] = &[
     short_options(&["notes"], "fnqsv", "CFcm"),
     short_options(&["pull"], "46aefknpqrtv", "Sjo"),
     short_options(&["push"], "46dfnquv", "o"),
-    short_options(&["rebase"], "fikmnqrv", "CS"),
+    short_options(&["rebase"], "fikmnqrv", "S"),
     short_options(&["remote"], "fv", "mt"),
     short_options(&["reset"], "Npq", ""),
     short_options(&["restore"], "SWmpq", "s"),
@@ -200,6 +200,8 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
             "strategy-option" if merges => strategy_options.push(value),
             // Submodules in a diff are judged elsewhere.
             "" | "submodule" => {}
+            // Another backend, which applies patches.
+            "apply" | "whitespace" if subcommand == "rebase" => return false,
             // Starts gpg.
             "verify" if subcommand == "tag" => return false,
             // Compares any two files.

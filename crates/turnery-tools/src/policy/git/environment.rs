@@ -55,6 +55,8 @@ const CONFIG_OVERRIDES: &[(&str, &str, GitSettings)] = &[
     // such names.
     ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
+    // The other backend applies patches, which follow links.
+    ("rebase.backend", "merge", Careful),
     ("protocol.ext.allow", "never", Careful),
     ("safe.bareRepository", "explicit", Hardened),
     ("status.submoduleSummary", "false", Discreet),
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.template"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("/dev/null"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("19"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("20"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -146,7 +148,7 @@ mod tests {
         let set = hardened_environment(&[("GIT_EXTERNAL_DIFF", "evil"), ("GIT_PAGER", "evil")]);
         let get = |name: &str| set.get(OsStr::new(name)).and_then(|value| value.to_str());
         let config = |key: &str| {
-            let at = (0..17).find(|at| get(&format!("GIT_CONFIG_KEY_{at}")) == Some(key))?;
+            let at = (0..19).find(|at| get(&format!("GIT_CONFIG_KEY_{at}")) == Some(key))?;
             get(&format!("GIT_CONFIG_VALUE_{at}"))
         };
         for (key, value) in [
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn invalid_config_count_is_replaced() {
         let set = hardened_environment(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "18");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "19");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 
@@ -206,13 +208,15 @@ mod tests {
                 ("GIT_CONFIG_VALUE_7", "never"),
                 ("GIT_CONFIG_KEY_8", "push.recurseSubmodules"),
                 ("GIT_CONFIG_VALUE_8", "no"),
-                ("GIT_CONFIG_KEY_9", "protocol.ext.allow"),
-                ("GIT_CONFIG_VALUE_9", "never"),
-                ("GIT_CONFIG_KEY_10", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_10", "false"),
-                ("GIT_CONFIG_KEY_11", "submodule.recurse"),
+                ("GIT_CONFIG_KEY_9", "rebase.backend"),
+                ("GIT_CONFIG_VALUE_9", "merge"),
+                ("GIT_CONFIG_KEY_10", "protocol.ext.allow"),
+                ("GIT_CONFIG_VALUE_10", "never"),
+                ("GIT_CONFIG_KEY_11", "status.submoduleSummary"),
                 ("GIT_CONFIG_VALUE_11", "false"),
-                ("GIT_CONFIG_COUNT", "12"),
+                ("GIT_CONFIG_KEY_12", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_12", "false"),
+                ("GIT_CONFIG_COUNT", "13"),
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! Walks a work tree to find nested repositories and links that lead out of it.
 
 use super::super::bounded_walk::is_dangling_link_error;
-use super::git_dir::{EntryKind, entry_kind};
+use super::git_dir::{EntryKind, entry_kind, may_be_git_dir};
 use crate::workspace::canonicalize;
 use rustix::fs::Access;
 use std::{
@@ -31,6 +31,24 @@ pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
         let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
         !inside.any(|folder| target.starts_with(folder))
     })
+}
+
+/// Returns true if a link leads out of the work tree, into a git folder or nowhere yet, and also if that is uncertain.
+pub(super) fn links_lead_astray(work_tree: &Path) -> bool {
+    let is_git_dir = |part: &Path| {
+        let name = part.file_name().unwrap_or_default();
+        name.eq_ignore_ascii_case(".git") || may_be_git_dir(part)
+    };
+    let is_astray = |target: &Path| {
+        let mut parts = target.ancestors().take_while(|part| *part != work_tree);
+        !target.starts_with(work_tree) || parts.any(is_git_dir)
+    };
+    let mut found = false;
+    let walked = walk_entries(work_tree, MAX_ENTRIES, |path, is_link| {
+        let is_plain = |target: PathBuf| !is_astray(&target);
+        found |= is_link && !canonicalize(&work_tree.join(path)).is_ok_and(is_plain);
+    });
+    found || walked.is_none()
 }
 
 /// Returns true if the target of a link in the work tree fulfils `is_met`, and also if that is uncertain.
