@@ -568,13 +568,34 @@ async fn deny_rule_about_session_folder_applies_to_copies() {
 #[tokio::test]
 async fn interjection_while_changes_are_applied_becomes_next_prompt() {
     let world = repository(&[writer("a", "f")], Mode::Ask);
-    let world = world.with_answers(&[choose("allow_once")]);
+    let world = world.with_answers(&[choose("allow_once"), choose("allow_once")]);
+    *world.client.delay.lock().unwrap() = std::time::Duration::from_millis(50);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let candidates = in_mode(&["a"], Mode::Ask);
     let running = evaluate(&session, candidates, SelectionStrategy::First);
     let (result, ()) = tokio::join!(running, async {
         yield_while(|| world.client.asked.lock().unwrap().len() < 2).await;
         session.steer(vec![Content::text("and tests")]).unwrap();
+    });
+    let result = result.unwrap();
+    assert_eq!(result.changes, applied(&["f"]));
+    let texts = result.messages().map(|it| it.message.text());
+    assert!(!texts.collect::<String>().contains("and tests"));
+    run_text(&session, "last").await;
+    let request = world.model.request(0);
+    assert_eq!(request.last().map(String::as_str), Some("and tests"));
+}
+
+/// Cancelling while the user is asked applies nothing.
+#[tokio::test]
+async fn cancel_while_changes_are_asked_about_applies_none() {
+    let world = repository(&[writer("a", "f")], Mode::Ask);
+    let world = world.with_answers(&[choose("allow_once")]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let candidates = in_mode(&["a"], Mode::Ask);
+    let running = evaluate(&session, candidates, SelectionStrategy::First);
+    let (result, ()) = tokio::join!(running, async {
+        yield_while(|| world.client.asked.lock().unwrap().len() < 2).await;
         session.cancel_prompts();
     });
     let result = result.unwrap();
