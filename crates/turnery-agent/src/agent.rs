@@ -306,6 +306,8 @@ impl Agent {
             policy,
             tracer: self.tracer.clone(),
             approvals: RememberedApprovals::from_info(&info),
+            session_options: None,
+            hidden_env: self.hidden_env.clone().into(),
             depth: 0,
             budget: None,
             effect_outbox: None,

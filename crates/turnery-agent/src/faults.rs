@@ -67,6 +67,12 @@ mod seeding {
         ReadModelWhenFull,
         /// Does not read what another handle did in the session.
         SkipReload,
+        /// Lets candidates work in the session's folder.
+        CandidateInSessionFolder,
+        /// Leaves the folders of candidates behind.
+        KeepCandidateFolders,
+        /// Applies the changes of another candidate than the winner.
+        ApplyLoserChanges,
     }
 
     thread_local! {

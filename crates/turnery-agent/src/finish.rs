@@ -8,9 +8,10 @@ pub use finish_tool::FinishTool;
 pub use submit_error_tool::SubmitErrorTool;
 pub use value_schema::{ValueSchema, ValueSchemaError};
 
+use crate::code_mode::Protocol;
 use std::sync::Arc;
 use turnery_engine::Termination;
-use turnery_tools::{Tool, Toolbox, TypedTool as _};
+use turnery_tools::{Tool, Toolbox};
 
 /// How a prompt may end (LASH-113). A rule other than `Prose` gives the model the tools `finish` and `submit_error`.
 #[derive(Clone, Debug, Default)]
@@ -36,11 +37,11 @@ pub enum FinalAnswerFormat {
 }
 
 impl FinishRule {
-    /// Returns the rule for code mode, in which prose or a value ends a prompt unless only a value does (LASH-10).
-    pub(crate) fn for_code(&self) -> Self {
-        match self {
-            Self::Prose => Self::ProseOrValue,
-            Self::ProseOrValue | Self::Value | Self::ValueOf(_) => self.clone(),
+    /// Returns the rule for a protocol. In code mode, prose or a value ends a prompt unless only a value does (LASH-10).
+    pub(crate) fn for_protocol(&self, protocol: Protocol) -> Self {
+        match (protocol, self) {
+            (Protocol::Code, Self::Prose) => Self::ProseOrValue,
+            (Protocol::Code | Protocol::Tools, rule) => rule.clone(),
         }
     }
 
@@ -53,30 +54,35 @@ impl FinishRule {
     }
 
     /// Returns the tools that the model needs to finish.
-    pub(crate) fn tools(&self, format: FinalAnswerFormat) -> FinishTools {
+    pub(crate) fn tools(&self, format: FinalAnswerFormat) -> PromptTools {
         let finish = match self {
-            Self::Prose => return FinishTools::default(),
+            Self::Prose => return PromptTools::default(),
             Self::ProseOrValue => FinishTool::optional(format),
             Self::Value => FinishTool::required(format),
             Self::ValueOf(schema) => FinishTool::for_schema(Arc::clone(schema)),
         };
         let tools: [Arc<dyn Tool>; 2] = [Arc::new(finish), Arc::new(SubmitErrorTool)];
-        FinishTools(Arc::new(tools))
+        PromptTools(Arc::new(tools))
     }
 }
 
 /// Tools that only the loops of one prompt have. Sub-agents do not inherit them.
 #[derive(Clone, Default)]
-pub(crate) struct FinishTools(Arc<[Arc<dyn Tool>]>);
+pub(crate) struct PromptTools(Arc<[Arc<dyn Tool>]>);
 
-impl FinishTools {
+impl PromptTools {
+    /// Returns a single tool.
+    pub(crate) fn single(tool: impl Tool) -> Self {
+        Self(Arc::new([Arc::new(tool) as Arc<dyn Tool>]))
+    }
+
     /// Adds the tools to those of the session; they replace tools of the same name.
     pub(crate) fn add_to(&self, toolbox: &Toolbox) -> Toolbox {
         if self.is_empty() {
             return toolbox.clone();
         }
-        let without = toolbox.clone().without_tool(FinishTool::NAME);
-        let without = without.without_tool(SubmitErrorTool::NAME);
+        let own = self.0.iter().map(|tool| tool.spec().name);
+        let without = own.fold(toolbox.clone(), |toolbox, name| toolbox.without_tool(&name));
         without.with_extra_tools(self.0.to_vec())
     }
 

@@ -43,7 +43,7 @@ pub use compactor::{Compaction, CompactionError, CompactionOutput};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
 pub use effect_handler::{CommittedEffect, EffectHandler};
-pub use evaluate::{Candidate, MAX_CANDIDATES, SelectionStrategy};
+pub use evaluate::{Candidate, JudgeCommand, MAX_CANDIDATES, SelectionStrategy};
 pub use finish::{FinalAnswerFormat, FinishRule, ValueSchema, ValueSchemaError};
 pub use hooks::{DEFAULT_HOOK_TIMEOUT, HookCx, Hooks};
 pub use notify::{NOTIFICATION_TYPE, NotifyTool, notification_policy};
@@ -51,7 +51,7 @@ pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
     ContinueError, DeliveryReceipt, InterjectError, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,
     PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionOptions,
-    SetOptionError, StartError, ToolExecution, UnknownPriceError, known_price,
+    SetOptionError, StartError, ToolExecution, UnknownPriceError, WinnerChanges, known_price,
 };
 pub use settings::{Settings, SettingsError, SettingsResolver};
 pub use sink::{ActivityLog, ActivitySink, PromptSinks};

@@ -47,6 +47,16 @@ pub enum ObservedEvent {
         #[serde(flatten)]
         outcome: Outcome,
     },
+    /// The candidates of an evaluation begin. Their activities follow, interleaved: each names its loop.
+    CandidatesStarted {
+        /// Loops of the candidates, in their order.
+        loop_ids: Vec<LoopId>,
+    },
+    /// An evaluation has a winner, and all its loops are stored.
+    WinnerSelected {
+        /// Loop of the winner.
+        loop_id: LoopId,
+    },
     /// Events were missed. Read the session's records for what is stored of them, and ignore later activities
     /// of loops found there.
     Gap,
@@ -79,6 +89,14 @@ impl EventRing {
     fn next_index(&self) -> u64 {
         self.first_index + self.items.len() as u64
     }
+
+    fn push(&mut self, observed: ObservedEvent) {
+        if self.items.len() == BUFFER_CAPACITY {
+            self.items.pop_front();
+            self.first_index += 1;
+        }
+        self.items.push_back(observed);
+    }
 }
 
 /// Sending half, owned by the session task.
@@ -86,6 +104,8 @@ pub(crate) struct EventPublisher {
     buffer: Arc<EventBuffer>,
     changed: watch::Sender<()>,
     projection: Projection,
+    /// True for a candidate, whose group publishes the end.
+    is_candidate: bool,
 }
 
 /// Receiving half, owned by the session's handles.
@@ -110,11 +130,22 @@ pub(crate) fn observer_channel() -> (EventPublisher, EventSource) {
         buffer,
         changed: sender,
         projection: Projection::default(),
+        is_candidate: false,
     };
     (publisher, source)
 }
 
 impl EventPublisher {
+    /// Creates the publisher of a candidate, which publishes to the same observers.
+    pub(crate) fn for_candidate(&self) -> Self {
+        Self {
+            buffer: Arc::clone(&self.buffer),
+            changed: self.changed.clone(),
+            projection: Projection::default(),
+            is_candidate: true,
+        }
+    }
+
     pub(crate) fn push(&mut self, event: &Event) {
         let mut ring = self.buffer.ring();
         if !ring.is_observed {
@@ -122,22 +153,52 @@ impl EventPublisher {
             return;
         }
         let observed = match &event.kind {
-            EventKind::LoopEnd { outcome, .. } => Some(ObservedEvent::Committed {
-                loop_id: event.loop_id.clone(),
-                outcome: outcome.clone(),
-            }),
+            EventKind::LoopEnd { .. } if self.is_candidate => None,
+            EventKind::LoopEnd { .. } | EventKind::ParallelEnd { .. } => observed_end(event),
             _ => self.projection.project(event).map(ObservedEvent::Activity),
         };
-        let Some(observed) = observed else {
-            return;
-        };
-        if ring.items.len() == BUFFER_CAPACITY {
-            ring.items.pop_front();
-            ring.first_index += 1;
+        if let Some(observed) = observed {
+            ring.push(observed);
+            drop(ring);
+            self.changed.send_replace(());
         }
-        ring.items.push_back(observed);
-        drop(ring);
-        self.changed.send_replace(());
+    }
+
+    /// Publishes the end of a loop or a group. Ignores other events, which a candidate has published already.
+    pub(crate) fn push_end(&self, event: &Event) {
+        if let Some(observed) = observed_end(event) {
+            self.publish(observed);
+        }
+    }
+
+    /// Publishes that these candidates begin.
+    pub(crate) fn push_candidates(&self, loop_ids: &[LoopId]) {
+        self.publish(ObservedEvent::CandidatesStarted {
+            loop_ids: loop_ids.to_vec(),
+        });
+    }
+
+    fn publish(&self, observed: ObservedEvent) {
+        let mut ring = self.buffer.ring();
+        if ring.is_observed {
+            ring.push(observed);
+            drop(ring);
+            self.changed.send_replace(());
+        }
+    }
+}
+
+/// Returns the end of a loop or a group; `None` for other events.
+fn observed_end(event: &Event) -> Option<ObservedEvent> {
+    match &event.kind {
+        EventKind::LoopEnd { outcome, .. } => Some(ObservedEvent::Committed {
+            loop_id: event.loop_id.clone(),
+            outcome: outcome.clone(),
+        }),
+        EventKind::ParallelEnd { winner, .. } => Some(ObservedEvent::WinnerSelected {
+            loop_id: winner.clone(),
+        }),
+        _ => None,
     }
 }
 

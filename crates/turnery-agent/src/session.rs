@@ -46,7 +46,7 @@ pub use handle::Session;
 pub use options::{PromptOptions, SessionOptions};
 pub use price::{UnknownPriceError, known_price};
 pub use prompt_handle::{DeliveryReceipt, PromptHandle};
-pub use result::{PromptResult, ToolExecution};
+pub use result::{PromptResult, ToolExecution, WinnerChanges};
 
 pub(crate) use approvals::RememberedApprovals;
 pub(crate) use background::BackgroundWork;

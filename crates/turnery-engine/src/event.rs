@@ -1,9 +1,10 @@
 //! Events of a loop: a single ordered stream from which records, activities and client updates are derived.
 
 use crate::{
-    CallDetail, CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContextSize, ContinuationKind,
-    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelDelta, ModelError, Outcome,
-    PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
+    CallDetail, CallId, ChildUsage, CommandJudgement, CompactionBlock, ConfigSnapshot, ContextSize,
+    ContinuationKind, Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelDelta,
+    ModelError, Outcome, PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope,
+    TurnTrigger, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -266,9 +267,12 @@ pub enum EventKind {
         winner: LoopId,
         /// Usage of the judge; zero without one (LOOP-76).
         evaluation_usage: Usage,
-        /// `provider/model` of the judge, if there was one.
+        /// `provider/model` of the judge, if a model judged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         judge: Option<String>,
+        /// Command that judged, with its results.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<Box<CommandJudgement>>,
     },
 }
 

@@ -8,6 +8,7 @@
 
 pub mod call;
 pub mod category;
+mod command_judgement;
 pub mod compaction;
 mod config_snapshot;
 pub mod context;
@@ -37,6 +38,7 @@ pub use call::{
     ToolCall, ToolControl, ToolEnvelope, ToolError, ToolErrorKind, ToolSchema, ToolSpec, Verdict,
 };
 pub use category::{OutcomeCategory, RetryHint};
+pub use command_judgement::{CandidateCheck, CommandJudgement};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, RetainedMessage};
 pub use config_snapshot::ConfigSnapshot;
 pub use continuation::{ContinuationKind, Frame, TurnTrigger};

@@ -2,8 +2,8 @@
 //! records it (LOOP-70 to LOOP-77).
 
 use crate::{
-    Event, EventKind, LoopId, LoopRecord, Outcome, SessionId, Timestamp, Usage,
-    recorder::append_event,
+    CandidateCheck, CommandJudgement, Event, EventKind, LoopId, LoopRecord, Outcome, SessionId,
+    Timestamp, Usage, recorder::append_event,
 };
 
 /// Agent id used unless the host sets another.
@@ -98,12 +98,31 @@ pub fn parse_judge_reply(reply: &str, count: usize) -> Option<usize> {
     number.checked_sub(1).filter(|place| *place < count)
 }
 
+/// Returns the index of the first eligible loop for which the judging command succeeded, or else of the first
+/// eligible one.
+#[must_use]
+pub fn select_by_command(
+    records: &[LoopRecord],
+    eligible: &[usize],
+    results: &[CandidateCheck],
+) -> usize {
+    let passed = |place: &&usize| {
+        let loop_id = records.get(**place).map(|it| &it.loop_id);
+        let mut results = results.iter().filter(|it| Some(&it.loop_id) == loop_id);
+        results.any(CandidateCheck::is_passed)
+    };
+    let winner = eligible.iter().find(passed).or(eligible.first());
+    winner.copied().unwrap_or_default()
+}
+
 /// Report on the judge of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgeReport {
-    /// `provider/model`; `None` without a judge.
+    /// `provider/model`; `None` without a judge model.
     pub model: Option<String>,
-    /// Usage of the judge's call; zero without a judge (LOOP-76).
+    /// Command that judged, with its results.
+    pub command: Option<CommandJudgement>,
+    /// Usage of the judge's call; zero without a judge model (LOOP-76).
     pub usage: Usage,
     /// Notice for the user.
     pub issue: Option<String>,
@@ -127,6 +146,7 @@ pub fn record_winner(records: &mut [LoopRecord], winner: usize, report: &JudgeRe
                 winner: selected.clone(),
                 evaluation_usage: report.usage,
                 judge: report.model.clone(),
+                command: report.command.clone().map(Box::new),
             },
             ..end.clone()
         };

@@ -1,9 +1,9 @@
 //! Stored records of loops, turns and parallel groups. Only the recorder builds them, from events.
 
 use crate::{
-    CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContinuationKind, Event, EventKind, Frame,
-    FrameId, LlmMessage, LoopId, Message, MessageId, ModelError, Outcome, PromptId, SessionId,
-    Timestamp, TurnId, TurnTrigger, Usage, session_title,
+    CallId, ChildUsage, CommandJudgement, CompactionBlock, ConfigSnapshot, ContinuationKind, Event,
+    EventKind, Frame, FrameId, LlmMessage, LoopId, Message, MessageId, ModelError, Outcome,
+    PromptId, SessionId, Timestamp, TurnId, TurnTrigger, Usage, session_title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -285,11 +285,14 @@ pub struct ParallelGroup {
     pub selected_loop_id: LoopId,
     /// Index of the selected configuration.
     pub selected_config_index: u32,
-    /// Usage of the judge; zero without one.
+    /// Usage of the judge model; zero without one.
     pub evaluation_usage: Usage,
-    /// `provider/model` of the judge; absent without one.
+    /// `provider/model` of the judge; absent unless a model judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,
+    /// Command that judged, with its results; absent unless a command judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Box<CommandJudgement>>,
     /// True in the record of the selected loop only.
     pub is_selected: bool,
 }

@@ -2,8 +2,9 @@
 //! (TURN-5).
 
 use crate::{
-    CallId, ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage,
-    LoopId, LoopRecord, LoopStatus, Message, ParallelGroup, ToolState, TurnId, TurnRecord, Usage,
+    CallId, ChildLoopRef, ChildUsage, CommandJudgement, ConfigSnapshot, Event, EventKind,
+    FailedAttempt, LlmMessage, LoopId, LoopRecord, LoopStatus, Message, ParallelGroup, ToolState,
+    TurnId, TurnRecord, Usage,
 };
 use std::sync::Arc;
 
@@ -171,6 +172,7 @@ fn apply_parallel_end(
     winner: &LoopId,
     usage: Usage,
     judge: Option<&String>,
+    command: Option<&CommandJudgement>,
 ) {
     let first = record.events.first().map(|event| &event.kind);
     let Some(EventKind::ParallelStart { loop_ids: ids, .. }) = first else {
@@ -186,6 +188,7 @@ fn apply_parallel_end(
         selected_config_index: u32::try_from(place).unwrap_or(u32::MAX),
         evaluation_usage: usage,
         judge: judge.cloned(),
+        command: command.cloned().map(Box::new),
         is_selected,
     });
     record.on_chain &= is_selected;
@@ -278,7 +281,14 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
             winner,
             evaluation_usage,
             judge,
-        } => apply_parallel_end(record, winner, *evaluation_usage, judge.as_ref()),
+            command,
+        } => apply_parallel_end(
+            record,
+            winner,
+            *evaluation_usage,
+            judge.as_ref(),
+            command.as_deref(),
+        ),
         EventKind::ParallelStart { .. }
         | EventKind::CompactionStarted { .. }
         | EventKind::ModelSilent { .. }

@@ -9,6 +9,7 @@ pub(crate) mod local_process;
 mod output_buffer;
 pub(crate) mod run_plan;
 mod strip_ansi;
+mod user_command;
 
 #[cfg(test)]
 mod client_terminal_tests;
@@ -22,5 +23,6 @@ mod stop_tests;
 mod test_support;
 
 pub use environment::{HIDDEN_ENV, strip_writable_paths};
-pub(crate) use environment::{inherited_env, strip_relative_paths};
+pub(crate) use environment::{inherited_env, strip_project_code, strip_relative_paths};
 pub(crate) use strip_ansi::AnsiStripper;
+pub use user_command::{UserCommandOutput, run_user_command};

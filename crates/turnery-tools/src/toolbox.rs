@@ -132,6 +132,15 @@ impl Toolbox {
         self.with_entries(entries)
     }
 
+    /// Removes all tools but those with these names.
+    #[must_use]
+    pub fn with_only(self, names: &[String]) -> Self {
+        let entries = self
+            .entries()
+            .filter(|(spec, _)| names.contains(&spec.name));
+        self.with_entries(entries)
+    }
+
     /// Removes the tool called `name`.
     #[must_use]
     pub fn without_tool(self, name: &str) -> Self {

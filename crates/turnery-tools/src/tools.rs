@@ -29,8 +29,10 @@ tools! {
     update_plan::UpdatePlan,
 }
 
+mod apply_changes;
 mod planned_change;
 
+pub use apply_changes::{ApplyChanges, PendingChanges};
 pub use shell::Shell;
 
 /// Returns false for a tool whose calls are not shown, because other events tell the client everything about

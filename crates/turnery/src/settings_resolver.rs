@@ -97,6 +97,7 @@ impl SettingsSources {
             network: choice.sandbox_network.unwrap_or(false),
             replaces_terminals: choice.sandbox.is_some(),
             private: self.private_paths.clone(),
+            is_git_folder_read_only: false,
             key_files: self.key_files.clone(),
         };
         if settings.mode != SandboxMode::Off && !settings.is_active() {

@@ -1,19 +1,23 @@
 //! `/try MODEL,MODEL [--pick HOW] PROMPT`: sends a prompt to several models at once and continues from one of
-//! their answers, which is shown like any other (LOOP-70).
+//! their answers, which is shown like any other (LOOP-70). `MODEL=MODE` lets a model work in a permission mode, in a
+//! folder of its own, and `--judge-command 'LINE'` runs a command there to choose.
 
 use crate::{
     commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
     methods::prompt_start::start_error,
     server::rpc_error::RpcError,
 };
-use turnery_agent::{Candidate, PromptOptions, SelectionStrategy, StartError};
+use turnery_agent::{Candidate, JudgeCommand, PromptOptions, SelectionStrategy, StartError};
 use turnery_engine::Content;
 use turnery_models::ModelName;
+use turnery_tools::Mode;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "try",
     description: "Send a prompt to several models at once and continue from one answer",
-    hint: Some("MODEL,MODEL [--pick first|fewest-tokens|most-tokens|judge] PROMPT"),
+    hint: Some(
+        "MODEL[=MODE],MODEL[=MODE] [--pick first|fewest-tokens|most-tokens|judge] [--judge-command 'LINE'] PROMPT",
+    ),
     needs_idle: true,
     run: |call| Box::pin(run(call)),
 };
@@ -71,16 +75,46 @@ fn parse_args(args: &str) -> Result<TryArgs<'_>, String> {
             let (how, rest) = split_first_word(rest);
             parsed.pick = parse_pick(how)?;
             parsed.prompt = rest;
+        } else if first == "--judge-command" {
+            let (line, rest) = split_quoted(rest)?;
+            parsed.pick = SelectionStrategy::Command(JudgeCommand::new(line));
+            parsed.prompt = rest;
         } else if parsed.candidates.is_empty() && !first.is_empty() {
-            let names = first.split(',').map(str::parse::<ModelName>);
-            let names = names.map(|name| name.map(Candidate::from));
-            let names: Result<Vec<_>, _> = names.collect();
-            parsed.candidates = names.map_err(|error| format!("{error}."))?;
+            let candidates = first.split(',').map(parse_candidate);
+            parsed.candidates = candidates.collect::<Result<_, _>>()?;
             parsed.prompt = rest;
         } else {
             return Ok(parsed);
         }
     }
+}
+
+/// Parses `MODEL` or `MODEL=MODE`.
+fn parse_candidate(text: &str) -> Result<Candidate, String> {
+    let (name, mode) = match text.split_once('=') {
+        Some((name, mode)) => (name, Some(mode)),
+        None => (text, None),
+    };
+    let model: ModelName = name.parse().map_err(|error| format!("{error}."))?;
+    let find = |mode: &str| {
+        let found = Mode::ALL.into_iter().find(|it| it.as_str() == mode);
+        found.ok_or_else(|| format!("{mode:?} is not a mode; use `ask`, `edit`, `plan` or `auto`."))
+    };
+    Ok(Candidate {
+        mode: mode.map(find).transpose()?,
+        ..Candidate::from(model)
+    })
+}
+
+/// Splits off a command line in quotes.
+fn split_quoted(text: &str) -> Result<(&str, &str), String> {
+    let quoted = ['\'', '"'].into_iter().find_map(|quote| {
+        let (line, rest) = text.strip_prefix(quote)?.split_once(quote)?;
+        Some((line, rest.trim_start()))
+    });
+    quoted.ok_or_else(|| {
+        "Put the judging command into quotes: `--judge-command 'cargo test'`.".to_owned()
+    })
 }
 
 fn parse_pick(how: &str) -> Result<SelectionStrategy, String> {

@@ -309,6 +309,20 @@ fn prompt_error_has_kind_and_retryable() {
             "cannot_continue",
             false,
         ),
+        (
+            PromptError::Candidate {
+                number: 1,
+                reason: "no".to_owned(),
+            },
+            "invalid_candidate",
+            false,
+        ),
+        (PromptError::EmptyJudgeCommand, "invalid_candidate", false),
+        (
+            PromptError::Folders(turnery_tools::CandidateFoldersError::TooLarge),
+            "candidate_folders",
+            false,
+        ),
     ];
     for (error, kind, retryable) in rows {
         let error = ErrorObjectOwned::from(prompt_error(&error));

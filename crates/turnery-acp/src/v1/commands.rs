@@ -37,9 +37,13 @@ pub(crate) async fn run_command(
                     false => (text, answer),
                 }
             }
-            Err(error @ (PromptError::Continue(_) | PromptError::Model(_))) => {
-                (Some(format!("{error}.")), end_turn_response())
-            }
+            Err(
+                error @ (PromptError::Continue(_)
+                | PromptError::Model(_)
+                | PromptError::Candidate { .. }
+                | PromptError::EmptyJudgeCommand
+                | PromptError::Folders(_)),
+            ) => (Some(format!("{error}.")), end_turn_response()),
             Err(error) => return Err(stop_reason::prompt_error(&error)),
         },
     };

@@ -104,6 +104,16 @@ pub(crate) fn prompt_error(error: &PromptError) -> RpcError {
             "The session cannot continue like this",
             false,
         ),
+        PromptError::Candidate { .. } | PromptError::EmptyJudgeCommand => (
+            "invalid_candidate",
+            "The candidates cannot run like this",
+            false,
+        ),
+        PromptError::Folders(_) => (
+            "candidate_folders",
+            "The candidates' folders could not be made",
+            false,
+        ),
         PromptError::NoInterpreter => ("no_interpreter", "Code mode is not available here", false),
         PromptError::Withdrawn => ("withdrawn", "The prompt was withdrawn", true),
         PromptError::Server(_) => ("mcp_prompt", "The prompt could not be written", true),

@@ -17,7 +17,9 @@ const BUILTIN_COMMANDS: [(&str, Option<&str>); 11] = [
     ("rerun", None),
     (
         "try",
-        Some("MODEL,MODEL [--pick first|fewest-tokens|most-tokens|judge] PROMPT"),
+        Some(
+            "MODEL[=MODE],MODEL[=MODE] [--pick first|fewest-tokens|most-tokens|judge] [--judge-command 'LINE'] PROMPT",
+        ),
     ),
     ("cost", None),
     ("export", Some("[PATH]")),

@@ -2,6 +2,7 @@
 
 use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
+use turnery_tools::Toolbox;
 
 /// Writes a scenario whose answers are variants of this text, each with these output tokens; returns the name
 /// of its model.
@@ -79,6 +80,46 @@ fn current_model_is_the_judge() {
     assert_eq!(run_command(&mut client, &id, &text), ["second"]);
 }
 
+/// Each model changes a copy of the folder, and the change for which the command succeeds is applied, as a call with a
+/// diff.
+// proves: LOOP-75
+#[test]
+fn command_judges_changes_in_copies() {
+    let world = TestEnv::new(json!([]));
+    let answer = world.cwd().join("answer");
+    std::fs::write(&answer, "first").expect("written");
+    let model = |text: &str| {
+        let write = json!({"name": "write_file", "args": {"path": "answer", "content": text}});
+        let steps = json!([{"steps": [{"tool_call": write}]}, {"steps": [{"text": "done"}]}]);
+        let path = world.file(&format!("{text}.json"));
+        std::fs::write(&path, json!({ "answers": steps }).to_string()).expect("written");
+        format!("scripted:{}=edit", path.display())
+    };
+    let agent = world.agent_with_tools(Toolbox::coding());
+    let mut client = TestClient::initialized(agent);
+    let id = client.new_session(json!({"cwd": world.cwd(), "mcpServers": []}));
+    let mode = json!({"sessionId": id, "modeId": "edit"});
+    result_of(&client.request("session/set_mode", mode));
+    client.take_updates();
+    let both = format!("{},{}", model("41"), model("42"));
+    let text = format!("/try {both} --judge-command 'grep -q 42 answer' hi");
+    assert_eq!(client.prompt(&id, &text), "end_turn");
+    let updates = client.take_updates();
+    let said = texts(&updates);
+    assert_eq!(said[0], "done");
+    assert!(said[1].contains("candidate 2 (scripted/"), "{said:?}");
+    assert_eq!(std::fs::read_to_string(&answer).expect("a file"), "42");
+    let mut diffs = updates.iter().flat_map(|update| {
+        let content = update["content"].as_array().into_iter().flatten();
+        content.filter(|it| it["type"] == "diff" && it["path"] == answer.display().to_string())
+    });
+    let diff = diffs.next().expect("a diff");
+    assert_eq!(
+        (&diff["oldText"], &diff["newText"]),
+        (&json!("first"), &json!("42"))
+    );
+}
+
 /// Errors are explained in text, and no model is called.
 #[test]
 fn invalid_try_command_is_explained() {
@@ -97,6 +138,10 @@ fn invalid_try_command_is_explained() {
         (format!("{nine} hi"), "name at most 8"),
         (format!("{one},nobody/nothing hi"), "nobody/nothing"),
         (format!("{one},, hi"), "."),
+        (format!("{one}=fast hi"), "\"fast\" is not a mode"),
+        (format!("{one}=edit hi"), "mode edit allows more than"),
+        (format!("{one} --judge-command true hi"), "into quotes"),
+        (format!("{one} --judge-command '' hi"), "is empty"),
     ] {
         let said = run_command(&mut client, &id, &format!("/try {args}")).concat();
         assert!(said.contains(why), "{args}: {said}");

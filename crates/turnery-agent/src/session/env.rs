@@ -1,7 +1,7 @@
 //! Defines what a session shares with its candidates and child sessions.
 
 use super::{
-    RememberedApprovals,
+    RememberedApprovals, SessionOptions,
     budget::Budget,
     effect_delivery::EffectOutbox,
     price::{UnknownPriceError, known_price},
@@ -10,6 +10,7 @@ use crate::{
     client::Client, finish::FinalAnswerFormat, settings::Settings, trace_sink::ModelCallTracer,
 };
 use std::sync::Arc;
+use tokio::sync::watch;
 use turnery_engine::{Limits, Price};
 use turnery_models::{Model, ModelRegistry};
 use turnery_store::Store;
@@ -32,6 +33,11 @@ pub(crate) struct SessionEnv {
     pub(crate) tracer: ModelCallTracer,
     /// Approvals of the session that the user sees: its own, or its topmost parent's.
     pub(crate) approvals: RememberedApprovals,
+    /// Options of the session, for its candidates: their mode is no more permissive than its own, even if that becomes
+    /// stricter while they run.
+    pub(crate) session_options: Option<watch::Receiver<SessionOptions>>,
+    /// Environment variables hidden from programs, in addition to the usual ones.
+    pub(crate) hidden_env: Arc<[String]>,
     /// Number of parent sessions.
     pub(crate) depth: u8,
     /// Budget shared with the parent's prompt; `None` if each prompt has its own.
@@ -41,9 +47,15 @@ pub(crate) struct SessionEnv {
 }
 
 impl SessionEnv {
-    /// Adds all approvals remembered so far to the policy.
+    /// Adds all approvals remembered so far to the policy, and applies the session's mode to a candidate.
     pub(crate) fn update_policy(&mut self) {
         self.approvals.apply_to(&mut self.policy);
+        if let Some(options) = &self.session_options {
+            let mode = options.borrow().mode;
+            if self.policy.mode.is_more_permissive_than(mode) {
+                self.policy.mode = mode;
+            }
+        }
     }
 
     /// Returns the usual form of final values (LASH-121 to LASH-123).

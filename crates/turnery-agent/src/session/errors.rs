@@ -5,6 +5,7 @@ use crate::evaluate::MAX_CANDIDATES;
 use turnery_engine::{CommitError, LoopId};
 use turnery_models::UnknownModelError;
 use turnery_store::StoreError;
+use turnery_tools::CandidateFoldersError;
 
 /// Error of starting a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,20 @@ pub enum PromptError {
         "code mode is not available in this program: its `main` has to begin with `turnery_sdk::code::init()`"
     )]
     NoInterpreter,
+    /// A candidate's configuration is not possible in this session; the prompt did not begin.
+    #[error("candidate {number}: {reason}")]
+    Candidate {
+        /// Number of the candidate, from 1.
+        number: usize,
+        /// What is wrong, and what is possible instead.
+        reason: String,
+    },
+    /// The command that was to judge the candidates is empty; the prompt did not begin.
+    #[error("the command that judges the candidates is empty")]
+    EmptyJudgeCommand,
+    /// The folders of the candidates could not be made; the prompt did not begin.
+    #[error(transparent)]
+    Folders(#[from] CandidateFoldersError),
     /// The prompt was withdrawn before it began.
     #[error("the prompt was withdrawn before it began")]
     Withdrawn,

@@ -1,126 +1,101 @@
 //! Runs a prompt under several configurations at once and continues the session from the winner. One lane,
 //! one commit, one answer (UP-17, R4, S6).
 
+mod apply_winner;
 mod candidate;
+mod candidate_client;
 mod group_output;
+mod judging;
+mod resolve;
+
+pub(super) use resolve::Evaluation;
 
 use super::{
     PromptError, PromptResult,
     background::OverdueCommit,
     budget::Budget,
-    command::EvaluationRequest,
     commit_retry,
     group_commit::{CandidateCommit, GroupCommitSender},
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
     prompt_run::{refused_result, unstored_result},
     prompt_scope::PromptScope,
-    result::{PromptEnd, missing_outcome},
-    running_call::{RunningModel, StreamItem},
+    result::{PromptEnd, WinnerChanges, missing_outcome},
     task::SessionTask,
 };
-use crate::{
-    cancels::Cancels,
-    evaluate::{JudgeInput, SelectionStrategy, final_answer},
-    trace_sink::ModelCallContext,
-};
-use candidate::CandidateRun;
+use candidate::{CandidatePlace, CandidateRun};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use judging::{WinnerDecision, has_finished};
+use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
+    sync::{Mutex, mpsc},
+    time::Instant,
 };
 use turnery_engine::{
-    CommitError, Content, LimitKind, LoopId, LoopRecord, Outcome, ReachedLimit, TurnStop, Usage,
-    parallel_group::{
-        JudgeReport, eligible_candidates, parallel_start_event, parse_judge_reply, record_winner,
-        select_candidate,
-    },
-    usage::source,
+    CommitError, LimitKind, LoopRecord, Outcome, ReachedLimit, TurnStop,
+    parallel_group::{JudgeReport, parallel_start_event, record_winner},
 };
-use turnery_models::{Model, Thinking};
 use turnery_store::Commit;
+use turnery_tools::{CandidateFolders, FolderChanges, FolderChangesError, PendingChanges};
 
 /// Time that the group waits for its candidates after a cancel. Practically unlimited, because each candidate
 /// ends within its own grace period.
 const CANDIDATE_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Evaluation with its models resolved.
-pub(super) struct Evaluation {
-    candidates: Vec<(Arc<dyn Model>, Option<Thinking>)>,
-    strategy: SelectionStrategy,
-    judge: Arc<dyn Model>,
-    cancels: Cancels,
-}
-
-impl Evaluation {
-    /// Returns the models that the evaluation may call.
-    pub(super) fn models(&self) -> Vec<&Arc<dyn Model>> {
-        let judge = match self.strategy {
-            SelectionStrategy::Judge(_) => Some(&self.judge),
-            SelectionStrategy::First
-            | SelectionStrategy::FewestTokens
-            | SelectionStrategy::MostTokens => None,
-        };
-        let candidates = self.candidates.iter().map(|(model, _)| model);
-        candidates.chain(judge).collect()
-    }
-}
-
-/// Winner, the judge's report, and the limit that kept the judge from choosing.
-struct WinnerDecision {
-    winner: usize,
-    judge_report: JudgeReport,
-    limit: Option<ReachedLimit>,
-}
-
 type RunningCandidates =
     FuturesUnordered<BoxFuture<'static, (CandidateRun, Result<(), PromptError>)>>;
 
 impl SessionTask {
-    /// Resolves the models of an evaluation. Starts nothing.
-    pub(super) fn resolve_evaluation(
-        &self,
-        request: EvaluationRequest,
-        own: Option<&Arc<dyn Model>>,
-        cancels: Cancels,
-    ) -> Result<Evaluation, PromptError> {
-        let own = own.unwrap_or(&self.env.model);
-        let found = request.candidates.iter().map(|candidate| {
-            let model = self.env.models.model(&candidate.model)?;
-            Ok((model, candidate.thinking))
-        });
-        let mut candidates = found.collect::<Result<Vec<_>, PromptError>>()?;
-        if candidates.is_empty() {
-            candidates.push((Arc::clone(own), None));
-        }
-        let judge = match &request.strategy {
-            SelectionStrategy::Judge(Some(name)) => self.env.models.model(name)?,
-            SelectionStrategy::Judge(None)
-            | SelectionStrategy::First
-            | SelectionStrategy::FewestTokens
-            | SelectionStrategy::MostTokens => Arc::clone(own),
-        };
-        Ok(Evaluation {
-            candidates,
-            strategy: request.strategy,
-            judge,
-            cancels,
-        })
-    }
-
-    /// Runs all candidates, selects the winner, commits and shows it.
+    /// Makes the folders of the candidates if they need any, runs the evaluation, and removes the folders.
     pub(super) async fn run_evaluation(
         &mut self,
-        mut plan: LoopPlan,
+        plan: LoopPlan,
         evaluation: Evaluation,
         scope: &mut PromptScope,
         guard: &mut PromptGuard,
     ) -> PromptEnd {
+        if !evaluation.needs_folders() {
+            return self.run_group(plan, &evaluation, None, scope, guard).await;
+        }
+        let (workspace, session_id) = (
+            Arc::clone(&self.env.workspace),
+            self.conversation.info.id.clone(),
+        );
+        let count = evaluation.candidates.len();
+        let making = async { CandidateFolders::create(&workspace, &session_id, count).await };
+        let folders = match guard.run_guarded(self, making, Duration::ZERO).await? {
+            Some(made) => made?,
+            None => return Ok(PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))),
+        };
+        let end = self
+            .run_group(plan, &evaluation, Some(&folders), scope, guard)
+            .await;
+        if faulty!(KeepCandidateFolders) {
+            std::mem::forget(folders);
+            return end;
+        }
+        folders.remove().await;
+        end
+    }
+
+    /// Runs all candidates, selects the winner, commits and shows it, and applies its changes.
+    async fn run_group(
+        &mut self,
+        mut plan: LoopPlan,
+        evaluation: &Evaluation,
+        folders: Option<&CandidateFolders>,
+        scope: &mut PromptScope,
+        guard: &mut PromptGuard,
+    ) -> PromptEnd {
+        let sandbox = &self.env.settings.sandbox;
+        let workspaces = folders.iter().flat_map(|folders| {
+            (0..evaluation.candidates.len()).map(|index| folders.workspace(index, sandbox))
+        });
+        let workspaces = workspaces.map(|workspace| workspace.map(Arc::new));
+        let workspaces = workspaces.collect::<Result<Vec<_>, _>>()?;
         let mut ids = Vec::new();
-        for (model, _) in &evaluation.candidates {
-            scope.model = Some(Arc::clone(model));
+        for candidate in &evaluation.candidates {
+            scope.model = Some(Arc::clone(&candidate.model));
             let loop_id = scope.next_loop_id(self);
             if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, guard).await? {
                 return Ok(refused_result(reason));
@@ -141,7 +116,20 @@ impl SessionTask {
         plan.parallel_group.clone_from(&ids);
         let began = Instant::now();
         let (sender, mut arrivals) = mpsc::channel(ids.len());
-        let mut running = self.start_candidates(&plan, &evaluation, scope, guard, &ids, &sender);
+        self.output.publisher.push_candidates(&ids);
+        let questions = Arc::<Mutex<Duration>>::default();
+        let places: Vec<CandidatePlace> = ids
+            .iter()
+            .enumerate()
+            .map(|(index, loop_id)| CandidatePlace {
+                index,
+                label: evaluation.label(index),
+                loop_id: loop_id.clone(),
+                workspace: workspaces.get(index).map(Arc::clone),
+                questions: Arc::clone(&questions),
+            })
+            .collect();
+        let mut running = self.start_candidates(&plan, evaluation, scope, guard, places, &sender);
         drop(sender);
         let collected = collect_results(&mut running, &mut arrivals, ids.len());
         let results = guard.run_guarded(self, collected, CANDIDATE_GRACE).await?;
@@ -151,16 +139,49 @@ impl SessionTask {
             .iter()
             .map(|ended| LoopRecord::clone(&ended.commit.records[0]))
             .collect();
-        scope.budget.add_time(began.elapsed());
+        let asked = *questions.lock().await;
+        scope.budget.add_time(began.elapsed().saturating_sub(asked));
+        // Collected before a judge may change the folders.
+        let collecting = collect_changes(folders, &records);
+        let mut changes = guard
+            .run_guarded(self, collecting, Duration::ZERO)
+            .await?
+            .unwrap_or_default();
+        let mut result_changes = None;
         let began = Instant::now();
         let WinnerDecision {
             winner,
-            judge_report,
+            mut judge_report,
             limit,
         } = self
-            .choose_winner(&plan, &evaluation, &records, scope, guard)
+            .choose_winner(&plan, evaluation, &records, &workspaces, scope, guard)
             .await;
         scope.budget.add_time(began.elapsed());
+        let place = match faulty!(ApplyLoserChanges) {
+            true => changes.len().saturating_sub(winner + 1),
+            false => winner,
+        };
+        let changes = changes.get_mut(place).and_then(Option::take);
+        let pending = match changes {
+            Some(Ok(changes)) if !changes.is_empty() => {
+                let check = judge_report.command.as_ref().and_then(|judged| {
+                    let mut results = judged.results.iter();
+                    results.find(|it| it.loop_id == ids[winner])
+                });
+                let label = evaluation.label_with_check(winner, check);
+                Some(Arc::new(PendingChanges::new(changes, label)))
+            }
+            Some(Ok(_)) | None => None,
+            Some(Err(error)) => {
+                add_issue(&mut judge_report, &error);
+                result_changes = Some(WinnerChanges::NotApplied {
+                    files: Vec::new(),
+                    reason: error.to_string(),
+                    kept: None,
+                });
+                None
+            }
+        };
         record_winner(&mut records, winner, &judge_report);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
         let title = results[winner].commit.title.clone();
@@ -171,12 +192,15 @@ impl SessionTask {
             records: records.clone(),
             tip: winner,
             title: title.clone(),
-            release: !switches,
+            release: !switches && pending.is_none(),
             // What the other candidates requested never happens.
             effects: results[winner].commit.effects.clone(),
         };
         let (outcome, limit) = group_outcome(&records, winner, limit, &scope.budget);
-        let mut result = PromptResult::new(outcome);
+        let mut result = PromptResult {
+            changes: result_changes,
+            ..PromptResult::new(outcome)
+        };
         let (store, outbox) = (Arc::clone(&self.env.store), self.env.effect_outbox.clone());
         let committing = commit_retry::commit_with_retry(store, commit, outbox).boxed();
         let committed = match guard.wait_for_store(self, committing).await {
@@ -195,6 +219,10 @@ impl SessionTask {
                     result.usage += record.usage;
                 }
                 result.loops = records;
+                if let Some(pending) = pending {
+                    result.changes =
+                        Some(apply_winner::keep(&pending, "the prompt was cancelled").await);
+                }
                 return Ok(unstored_result(result));
             }
         };
@@ -213,7 +241,7 @@ impl SessionTask {
             .map(|it| it.task.conversation.history.messages())
             .collect();
         let head = committed.map_err(|error| lost_error(error.to_string()))?;
-        if !switches {
+        if !switches && pending.is_none() {
             guard.stop_renewing();
         }
         let title_is_new = title.is_some();
@@ -224,7 +252,13 @@ impl SessionTask {
             result.loops.push(Arc::clone(&record));
             self.notify_after_loop(record, messages, scope, guard).await;
         }
-        scope.model = Some(Arc::clone(&evaluation.candidates[winner].0));
+        scope.model = Some(Arc::clone(&evaluation.candidates[winner].model));
+        if let Some(pending) = pending {
+            let winner = ids[winner].clone();
+            return self
+                .apply_winner(pending, winner, result, scope, guard)
+                .await;
+        }
         match self.plan_next_frame(&result, ids[winner].clone()) {
             Some(plan) => self.run_loops(plan, result, limit, scope, guard).await,
             None => Ok(result),
@@ -238,110 +272,28 @@ impl SessionTask {
         evaluation: &Evaluation,
         scope: &PromptScope,
         guard: &PromptGuard,
-        ids: &[LoopId],
+        places: Vec<CandidatePlace>,
         results: &mpsc::Sender<CandidateCommit>,
     ) -> RunningCandidates {
-        let candidates = evaluation.candidates.iter().zip(ids).enumerate();
-        let begun = candidates.map(|(index, ((model, thinking), loop_id))| {
+        let candidates = evaluation.candidates.iter().zip(places);
+        let begun = candidates.map(|(candidate, place)| {
             let group = GroupCommitSender {
-                index,
+                index: place.index,
                 results: results.clone(),
             };
+            let format = self.env.final_answer_format();
+            let mut scope = scope.for_candidate(&candidate.model, &candidate.config, format);
+            // A frame would go on in the session's folder, without the changes.
+            scope.may_switch &= place.workspace.is_none();
             let candidate = CandidateRun {
-                loop_id: loop_id.clone(),
-                task: self.for_candidate(model, group),
+                loop_id: place.loop_id.clone(),
+                task: self.for_candidate(candidate, place, group),
                 guard: guard.for_candidate(evaluation.cancels.clone()),
-                scope: scope.for_candidate(model, *thinking),
+                scope,
             };
             candidate.run(plan.clone()).boxed()
         });
         begun.collect()
-    }
-
-    /// Selects the winner, with the judge's help if the prompt has a turn left for that.
-    async fn choose_winner(
-        &mut self,
-        plan: &LoopPlan,
-        evaluation: &Evaluation,
-        records: &[LoopRecord],
-        scope: &PromptScope,
-        guard: &mut PromptGuard,
-    ) -> WinnerDecision {
-        let eligible = eligible_candidates(records);
-        let rule = evaluation.strategy.selection_rule();
-        let mut decision = WinnerDecision {
-            winner: select_candidate(records, &eligible, rule),
-            judge_report: JudgeReport::default(),
-            limit: None,
-        };
-        if !matches!(evaluation.strategy, SelectionStrategy::Judge(_)) || eligible.len() < 2 {
-            return decision;
-        }
-        let name = evaluation.judge.info().name.clone();
-        let undecided = |what: &str, why: &str| {
-            Some(format!(
-                "the judge {name} {what} ({why}), so the first answer was taken"
-            ))
-        };
-        if let Err(limit) = scope.budget.take_turn() {
-            decision.judge_report.issue = undecided("was not asked", &limit.text);
-            decision.limit = Some(limit);
-            return decision;
-        }
-        let history = plan
-            .base_history
-            .as_ref()
-            .unwrap_or(&self.conversation.history);
-        let answers = eligible.iter().map(|it| final_answer(&records[*it]));
-        let request = JudgeInput {
-            session_id: self.conversation.info.id.clone(),
-            earlier: &history.messages(),
-            input: &plan.input,
-            answers: answers.collect(),
-        }
-        .to_request();
-        let call = ModelCallContext {
-            session_id: self.conversation.info.id.clone(),
-            loop_id: records[0].loop_id.clone(),
-            source: source::EVALUATION,
-            model: &name,
-        };
-        let tracer = self.env.tracer.clone();
-        let judge = Arc::clone(&evaluation.judge);
-        let judged = timeout(scope.budget.time_left(), async {
-            let mut running = RunningModel::start(judge, request, tracer.begin(call));
-            loop {
-                if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
-                    return end;
-                }
-            }
-        });
-        decision.judge_report.model = Some(name.to_string());
-        let why = match guard.run_guarded(self, judged, Duration::ZERO).await {
-            Ok(Some(Ok(Ok(response)))) => {
-                let usage = response.usage.map(Usage::normalized).unwrap_or_default();
-                let price = self.env.price(&*evaluation.judge);
-                scope.budget.add_call_usage(&usage, price);
-                decision.judge_report.usage = usage;
-                let reply = response.content.iter().filter_map(Content::as_text);
-                let choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
-                if let Some(place) = choice {
-                    decision.winner = eligible[place];
-                    return decision;
-                }
-                "it named no answer".to_owned()
-            }
-            Ok(Some(Ok(Err(error)))) => error.to_string(),
-            Ok(Some(Err(_))) => {
-                let limit = decision.limit.insert(scope.budget.duration_limit());
-                limit.text.clone()
-            }
-            Ok(None) => "the prompt was cancelled".to_owned(),
-            // The commit will report it.
-            Err(_) => "the session was taken over".to_owned(),
-        };
-        decision.judge_report.issue = undecided("did not choose", &why);
-        decision
     }
 
     /// Continues the session from the winner; call ids of the others stay reserved.
@@ -374,6 +326,30 @@ impl SessionTask {
             self.conversation.info.title = title;
         }
     }
+}
+
+/// Compares the folders of the candidates that finished with the common start, in their order. `None` for the others.
+async fn collect_changes(
+    folders: Option<&CandidateFolders>,
+    records: &[LoopRecord],
+) -> Vec<Option<Result<FolderChanges, FolderChangesError>>> {
+    let mut changes = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        changes.push(match folders {
+            Some(folders) if has_finished(record) => Some(folders.changes(index).await),
+            Some(_) | None => None,
+        });
+    }
+    changes
+}
+
+/// Reports changes of the winner that cannot be applied.
+fn add_issue(report: &mut JudgeReport, error: &FolderChangesError) {
+    let text = format!("the winner's changes were not applied: {error}");
+    report.issue = Some(match report.issue.take() {
+        Some(issue) => format!("{issue}; {text}"),
+        None => text,
+    });
 }
 
 /// Returns the prompt limit that stopped one of these loops. The bound on a single response does not count.

@@ -41,6 +41,18 @@ impl LoopPlan {
         }
     }
 
+    /// Plans the loop that applies the changes of a winner, whose loop is this.
+    pub(crate) fn after_winner(winner: LoopId, frame_id: Option<FrameId>) -> Self {
+        Self {
+            frame_id,
+            ..Self::new(
+                ContinuationKind::Default,
+                TurnTrigger::Continuation,
+                Some(winner),
+            )
+        }
+    }
+
     /// Plans the first loop of a frame: the model sees only its task (LASH-12).
     pub(crate) fn for_frame(frame: Frame) -> Self {
         let parent = Some(frame.opened_by.clone());

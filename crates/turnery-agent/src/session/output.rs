@@ -42,6 +42,15 @@ impl SessionOutput {
         self.sinks.poll_idle(cx)
     }
 
+    /// Pushes an event of a winner, whose activities observers have seen while it ran.
+    pub(crate) fn push_winner(&mut self, item: OutboxItem<'_>) {
+        self.outbox.push(item);
+        if let OutboxItem::Live(event) = item {
+            self.sinks.push(event);
+            self.publisher.push_end(event);
+        }
+    }
+
     pub(crate) fn push(&mut self, item: OutboxItem<'_>) {
         self.outbox.push(item);
         if let OutboxItem::Live(event) = item {

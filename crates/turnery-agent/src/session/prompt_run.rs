@@ -105,10 +105,7 @@ impl SessionTask {
         if protocol == Protocol::Code && !turnery_code::is_available() {
             return Err(PromptError::NoInterpreter);
         }
-        let finish = match protocol {
-            Protocol::Tools => options.finish.clone(),
-            Protocol::Code => options.finish.for_code(),
-        };
+        let finish = options.finish.for_protocol(protocol);
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = PromptScope {
             prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
@@ -119,7 +116,9 @@ impl SessionTask {
             budget,
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
             termination: finish.termination(),
-            finish_tools: finish.tools(self.env.final_answer_format()),
+            prompt_tools: finish.tools(self.env.final_answer_format()),
+            finish_rule: options.finish.clone(),
+            takes_interjections: true,
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
             hooks: HookList::new(hooks, settings.hook_timeout),

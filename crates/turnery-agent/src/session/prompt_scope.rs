@@ -3,7 +3,8 @@
 use super::{budget::Budget, request_prefix::RequestPrefix, task::SessionTask};
 use crate::{
     code_mode::{Protocol, code_system_prompt},
-    finish::FinishTools,
+    evaluate::Candidate,
+    finish::{FinalAnswerFormat, FinishRule, PromptTools},
     hooks::HookList,
     settings::Settings,
 };
@@ -27,7 +28,11 @@ pub(crate) struct PromptScope {
     pub(crate) budget: Budget,
     pub(crate) forced_reply: bool,
     pub(crate) termination: Termination,
-    pub(crate) finish_tools: FinishTools,
+    /// Rule that the prompt was given, before it is adapted to the protocol.
+    pub(crate) finish_rule: FinishRule,
+    pub(crate) prompt_tools: PromptTools,
+    /// True if interjections are delivered to its loops; otherwise they become the next prompt.
+    pub(crate) takes_interjections: bool,
     pub(crate) metadata: Option<Value>,
     pub(crate) spawned_by: Option<LoopId>,
     pub(crate) hooks: HookList,
@@ -39,12 +44,33 @@ pub(crate) struct PromptScope {
 }
 
 impl PromptScope {
-    /// Returns the scope of a candidate with this model and, unless `None`, this thinking level.
-    pub(super) fn for_candidate(&self, model: &Arc<dyn Model>, thinking: Option<Thinking>) -> Self {
-        Self {
+    /// Returns the scope of a candidate with this model. `format` is the usual form of final values.
+    pub(super) fn for_candidate(
+        &self,
+        model: &Arc<dyn Model>,
+        candidate: &Candidate,
+        format: FinalAnswerFormat,
+    ) -> Self {
+        let scope = Self {
             model: Some(Arc::clone(model)),
-            thinking: thinking.or(self.thinking),
+            thinking: candidate.thinking.or(self.thinking),
+            temperature: candidate.temperature.or(self.temperature),
             ..self.clone()
+        };
+        match candidate.protocol {
+            Some(protocol) => scope.with_protocol(protocol, format),
+            None => scope,
+        }
+    }
+
+    /// Sets how the model acts, and thereby how the prompt may end.
+    fn with_protocol(self, protocol: Protocol, format: FinalAnswerFormat) -> Self {
+        let rule = self.finish_rule.for_protocol(protocol);
+        Self {
+            protocol,
+            termination: rule.termination(),
+            prompt_tools: rule.tools(format),
+            ..self
         }
     }
 
@@ -67,9 +93,9 @@ impl PromptScope {
     pub(super) fn request_prefix<'a>(&self, task: &'a SessionTask) -> Cow<'a, RequestPrefix> {
         let env = &task.env;
         let system = &env.settings.system;
-        let toolbox = || self.finish_tools.add_to(&env.toolbox);
+        let toolbox = || self.prompt_tools.add_to(&env.toolbox);
         match self.protocol {
-            Protocol::Tools if self.finish_tools.is_empty() => Cow::Borrowed(&task.tools.prefix),
+            Protocol::Tools if self.prompt_tools.is_empty() => Cow::Borrowed(&task.tools.prefix),
             Protocol::Tools => Cow::Owned(RequestPrefix::new(&toolbox(), system)),
             Protocol::Code => {
                 let system = code_system_prompt(system, &toolbox().specs());

@@ -2,7 +2,7 @@
 
 use super::errors::PromptError;
 use crate::usage_report::{UsageReport, UsageRow, child_usage_rows};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 use turnery_engine::{
     CallId, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome, Timestamp, ToolCall,
     ToolEnvelope, TurnStop, Usage,
@@ -23,9 +23,31 @@ pub struct PromptResult {
     pub turns: u32,
     /// Its loops in order, as stored: one, plus one per frame (LASH-13). Empty if a hook rejected the prompt.
     pub loops: Vec<Arc<LoopRecord>>,
+    /// What became of the files that the winner of an evaluation changed in a folder of its own; `None` if it changed
+    /// none.
+    pub changes: Option<WinnerChanges>,
     /// False if the prompt was cancelled and the store does not respond: the last loop is being stored in the
     /// background, or is lost. The session's next prompt waits for that.
     pub is_stored: bool,
+}
+
+/// What became of the files that the winner of an evaluation changed in a folder of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WinnerChanges {
+    /// All were applied to the session's folder.
+    Applied {
+        /// Changed files, relative to the folder.
+        files: Vec<PathBuf>,
+    },
+    /// None was applied.
+    NotApplied {
+        /// Files that would have changed, relative to the folder; empty if they could not be collected.
+        files: Vec<PathBuf>,
+        /// Reason: a rejection, files that have changed meanwhile, a cancel.
+        reason: String,
+        /// Folder in which the changes are kept: `changes.diff`, and the new files below `files`.
+        kept: Option<PathBuf>,
+    },
 }
 
 /// Tool call with its result.
@@ -52,6 +74,7 @@ impl PromptResult {
             usage: Usage::default(),
             turns: 0,
             loops: Vec::new(),
+            changes: None,
             is_stored: true,
         }
     }

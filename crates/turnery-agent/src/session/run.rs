@@ -149,7 +149,8 @@ impl<'t> LoopRun<'t> {
 
     /// Passes pending interjections to the loop. It returns those that it will not deliver.
     fn pass_interjections(&mut self) {
-        while !self.machine.is_sealed()
+        while self.scope.takes_interjections
+            && !self.machine.is_sealed()
             && let Some(interjection) = self.task.inbox.interjections.pop_front()
         {
             let content = interjection.content.clone();

@@ -10,6 +10,8 @@ use turnery_tools::{McpServers, Toolbox};
 pub(crate) struct SessionTools {
     /// Tools without any server's.
     base: Toolbox,
+    /// Names of the only tools of a candidate; `None` for all.
+    allowed: Option<Arc<[String]>>,
     servers: Option<Arc<McpServers>>,
     changes: Option<watch::Receiver<u64>>,
     /// Fixed part of every request.
@@ -28,15 +30,56 @@ impl SessionTools {
         Self {
             prefix: RequestPrefix::new(&base, system),
             base,
+            allowed: None,
             changes,
             servers,
         }
     }
 
-    /// Returns the tools for a candidate, without `ask_user`.
-    pub(super) fn without_ask_user(&self, client: &dyn Client, system: &str) -> Self {
+    /// Returns the tools for a candidate, without `ask_user`: those named in `allowed` if that is given, with those of
+    /// the servers if `has_servers`.
+    pub(super) fn for_candidate(
+        &self,
+        client: &dyn Client,
+        system: &str,
+        allowed: Option<&[String]>,
+        has_servers: bool,
+    ) -> Self {
         let base = ask_user::without_ask_user(&self.base, client);
-        Self::new(base, self.servers.clone(), system)
+        let servers = self.servers.clone().filter(|_| has_servers);
+        let mut tools = Self::new(base, servers, system);
+        if let Some(allowed) = allowed {
+            tools.allowed = Some(allowed.into());
+            tools.base = tools.narrow(tools.base.clone());
+        }
+        tools.prefix = RequestPrefix::new(&tools.current(), system);
+        tools
+    }
+
+    /// Returns all tools that can be called now.
+    pub(super) fn current(&self) -> Toolbox {
+        let servers = self.servers.as_ref();
+        let more = servers.map_or_else(Vec::new, |servers| servers.tools());
+        self.narrow(self.base.clone().with_extra_tools(more))
+    }
+
+    /// Removes the tools that a candidate may not use.
+    fn narrow(&self, toolbox: Toolbox) -> Toolbox {
+        match &self.allowed {
+            Some(allowed) => toolbox.with_only(allowed),
+            None => toolbox,
+        }
+    }
+
+    /// Returns true if the session itself has this tool.
+    pub(super) fn has_own(&self, name: &str) -> bool {
+        self.base.get(name).is_some()
+    }
+
+    /// Returns true if a server has this tool, or may have it once it is connected.
+    pub(super) fn may_have_server_tool(&self, name: &str, toolbox: &Toolbox) -> bool {
+        let mut servers = self.servers.iter();
+        toolbox.get(name).is_some() || servers.any(|servers| servers.may_have_tool(name))
     }
 
     /// Starts to connect to the servers in the background.
@@ -60,11 +103,15 @@ impl SessionTools {
         let servers = self.servers.clone();
         let coming = servers.filter(|it| toolbox.get(name).is_none() && it.may_have_tool(name));
         let (base, toolbox, name) = (self.base.clone(), toolbox.clone(), name.to_owned());
+        let allowed = self.allowed.clone();
         async move {
             match coming {
                 Some(servers) => {
                     servers.wait_for_server_of_tool(&name).await;
-                    base.with_extra_tools(servers.tools())
+                    let toolbox = base.with_extra_tools(servers.tools());
+                    allowed
+                        .iter()
+                        .fold(toolbox, |toolbox, allowed| toolbox.with_only(allowed))
                 }
                 None => toolbox,
             }
@@ -82,6 +129,7 @@ impl SessionTools {
         }
         changes.mark_unchanged();
         let toolbox = self.base.clone().with_extra_tools(servers.tools());
+        let toolbox = self.narrow(toolbox);
         self.prefix = RequestPrefix::new(&toolbox, system);
         Some(toolbox)
     }

@@ -533,7 +533,8 @@ async fn interjection_during_evaluation_becomes_next_prompt() {
     assert_eq!(world.model.request(0), ["which?", "done", "and tests"]);
 }
 
-/// The second candidate finishes long before the first, but its end is reported after it.
+/// Activities are observed while candidates run. The second finishes long before the first, but its end is reported
+/// after it.
 // proves: R4
 #[tokio::test(start_paused = true)]
 async fn candidate_ends_are_shown_in_order() {
@@ -553,13 +554,21 @@ async fn candidate_ends_are_shown_in_order() {
     let mut observed = Vec::new();
     while observed
         .last()
-        .is_none_or(|last| last != "end of puppet-b.3")
+        .is_none_or(|last| last != "winner puppet-b.3")
     {
         match observer.next().await.unwrap() {
             ObservedEvent::Committed { loop_id, .. } => {
                 observed.push(format!("end of {}", short_id(&loop_id)))
             }
-            ObservedEvent::Activity(_) => observed.push("activity".to_owned()),
+            ObservedEvent::Activity(activity) => {
+                observed.push(format!("activity of {}", short_id(&activity.id.loop_id)))
+            }
+            ObservedEvent::CandidatesStarted { loop_ids } => {
+                observed.push(format!("start of {}", loop_ids.len()))
+            }
+            ObservedEvent::WinnerSelected { loop_id } => {
+                observed.push(format!("winner {}", short_id(&loop_id)))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -567,10 +576,14 @@ async fn candidate_ends_are_shown_in_order() {
     assert_eq!(
         observed,
         [
+            "start of 3",
+            "activity of puppet-a.2",
+            "activity of puppet-b.3",
+            "activity of puppet-slow.1",
             "end of puppet-slow.1",
             "end of puppet-a.2",
-            "activity",
-            "end of puppet-b.3"
+            "end of puppet-b.3",
+            "winner puppet-b.3"
         ]
     );
 }

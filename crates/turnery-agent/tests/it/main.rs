@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cancel;
+mod candidate_folders;
 mod candidate_groups;
 mod claim;
 mod commit_order;

@@ -1,8 +1,8 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
 use crate::{
-    continuation, frames, hooks, journal, open, prompts, recovery, shared_queue, simulation,
-    slow_client, steering, store_failures,
+    candidate_folders, continuation, frames, hooks, journal, open, prompts, recovery, shared_queue,
+    simulation, slow_client, steering, store_failures,
 };
 use std::panic::catch_unwind;
 use turnery_agent::faults::{SeededFault, with_seeded_fault};
@@ -36,6 +36,9 @@ fn every_seeded_fault_is_found() {
         SequentialCalls => frames::parallel_calls_run_concurrently,
         NumberLoopsByCount => recovery::prompts_after_a_lost_one_are_stored,
         JournalAfterNextCall => recovery::interrupted_prompt_is_in_the_next_context,
+        CandidateInSessionFolder => candidate_folders::winner_changes_are_applied_as_one_edit,
+        KeepCandidateFolders => candidate_folders::winner_changes_are_applied_as_one_edit,
+        ApplyLoserChanges => candidate_folders::winner_changes_are_applied_as_one_edit,
         DropJournalWrite => journal::cancel_during_journal_write_leaves_no_hole,
     };
     for (fault, test) in table {

@@ -2,11 +2,12 @@
 
 use super::{fixtures::prompt_spec, harness::LoopHarness, random_run::any_run};
 use crate::{
-    Event, EventKind, Input, LoopId, LoopRecord, LoopSpec, LoopStatus, Outcome, ProviderFailure,
-    Recorder, SessionId, Timestamp, TurnFinish, TurnStop, Usage,
+    CandidateCheck, CommandJudgement, Event, EventKind, Input, LoopId, LoopRecord, LoopSpec,
+    LoopStatus, Outcome, ProviderFailure, Recorder, SessionId, Timestamp, TurnFinish, TurnStop,
+    Usage,
     parallel_group::{
         JudgeReport, SelectionRule, eligible_candidates, parse_judge_reply, record_winner,
-        select_candidate,
+        select_by_command, select_candidate,
     },
 };
 use proptest::prelude::*;
@@ -221,6 +222,32 @@ fn judge_reply_is_first_number() {
     }
 }
 
+fn check(n: usize, exit_code: Option<i32>) -> CandidateCheck {
+    CandidateCheck {
+        loop_id: id(n),
+        exit_code,
+        output: String::new(),
+    }
+}
+
+// proves: LOOP-75
+#[test]
+fn first_candidate_that_passes_the_command_wins() {
+    let records = [1, 2].map(|n| loop_of_two(n).recorder.into_record().unwrap());
+    let winner = |codes: [Option<i32>; 2]| {
+        let checks = [check(1, codes[0]), check(2, codes[1])];
+        select_by_command(&records, &[0, 1], &checks)
+    };
+    assert_eq!(winner([Some(0), Some(0)]), 0);
+    assert_eq!(winner([Some(1), Some(0)]), 1);
+    assert_eq!(winner([None, Some(0)]), 1);
+    assert_eq!(winner([Some(2), Some(1)]), 0);
+    assert_eq!(winner([Some(2), None]), 0);
+    // A loop that cannot win does not, whatever was checked.
+    assert_eq!(select_by_command(&records, &[1], &[check(1, Some(0))]), 1);
+    assert_eq!(select_by_command(&records, &[], &[]), 0);
+}
+
 // proves: LOOP-72, LOOP-73, LOOP-74, LOOP-76, LOOP-77
 #[test]
 fn records_agree_except_is_selected() {
@@ -229,8 +256,13 @@ fn records_agree_except_is_selected() {
         input: 3,
         ..Usage::default()
     };
+    let checks = CommandJudgement {
+        command: "make test".to_owned(),
+        results: vec![check(2, Some(0))],
+    };
     let judged = JudgeReport {
         model: Some("p/wise".to_owned()),
+        command: Some(checks.clone()),
         usage: spent,
         issue: None,
     };
@@ -242,6 +274,7 @@ fn records_agree_except_is_selected() {
         assert_eq!(group.selected_config_index, 1);
         assert_eq!(group.evaluation_usage, spent);
         assert_eq!(group.judge.as_deref(), Some("p/wise"));
+        assert_eq!(group.command.as_deref(), Some(&checks));
         assert_eq!(group.is_selected, place == 1);
     }
 }
@@ -338,6 +371,7 @@ fn one_loop_of_interrupted_group_stays() {
             winner: id(2),
             evaluation_usage: Usage::default(),
             judge: None,
+            command: None,
         },
         ..end
     });

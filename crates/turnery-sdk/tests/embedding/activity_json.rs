@@ -402,6 +402,7 @@ fn engine_internal_events_are_not_shown() {
             winner: "s.m.1".into(),
             evaluation_usage: Usage::default(),
             judge: None,
+            command: None,
         },
         EventKind::LoopStart {
             agent_id: "a".to_owned(),

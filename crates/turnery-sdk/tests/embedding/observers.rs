@@ -7,7 +7,9 @@ use crate::{
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
-use turnery_sdk::{ObservedEvent, Observer, ObserverCursor};
+use turnery_sdk::{
+    Content, ObservedEvent, Observer, ObserverCursor, PromptOptions, SelectionStrategy,
+};
 
 /// Reads the events available now.
 async fn read(observer: &mut Observer) -> Vec<String> {
@@ -156,4 +158,63 @@ async fn observer_ends_with_the_session() {
     run_hello(&session).await;
     session.close().await;
     assert_eq!(reading.await.unwrap(), 3);
+}
+
+/// Two candidates wait for each other's activities to be read, so both run when the first is observed.
+// proves: LASH-54, UP-32
+#[tokio::test(start_paused = true)]
+async fn candidates_are_observed_while_they_run() {
+    let go_on = Arc::new(Notify::new());
+    let script = |text| {
+        vec![vec![
+            ToyStep::Say(text),
+            ToyStep::Wait(Arc::clone(&go_on)),
+            ToyStep::Say("end"),
+        ]]
+    };
+    let store = Arc::new(turnery_store::MemoryStore::new());
+    let world = World::over(store, script("from one"), script("from two"));
+    let session = world.session().await;
+    let mut observer = session.observe(None);
+    let names = ["toy/one", "toy/two"].map(|it| it.parse::<turnery_models::ModelName>().unwrap());
+    let candidates = names.map(Into::into).to_vec();
+    let handle = session.evaluate(
+        vec![Content::text("both?")],
+        candidates,
+        SelectionStrategy::First,
+        PromptOptions::default(),
+    );
+    let handle = handle.unwrap();
+    let Some(ObservedEvent::CandidatesStarted { loop_ids }) = observer.next().await else {
+        panic!("no start");
+    };
+    let mut live = Vec::new();
+    for _ in 0..2 {
+        let Some(ObservedEvent::Activity(activity)) = observer.next().await else {
+            panic!("no activity");
+        };
+        live.push((
+            activity.id.loop_id.clone(),
+            describe_all(&[activity]).remove(0),
+        ));
+    }
+    live.sort_by_key(|(loop_id, _)| loop_ids.iter().position(|it| it == loop_id));
+    let expected = ["say from one", "say from two"].map(str::to_owned);
+    assert_eq!(
+        live,
+        loop_ids.iter().cloned().zip(expected).collect::<Vec<_>>()
+    );
+    assert!(session.is_busy());
+    go_on.notify_waiters();
+    let result = handle.result().await.unwrap();
+    let rest = read(&mut observer).await;
+    // Each activity is observed once, also those of the winner that the client is shown at the end.
+    assert_eq!(rest.iter().filter(|it| *it == "say end").count(), 2);
+    assert!(!rest.iter().any(|it| it.contains("from")), "{rest:?}");
+    let [.., first, second, winner] = &rest[..] else {
+        panic!("{rest:?}");
+    };
+    assert_eq!([&**first, &**second], ["committed 1", "committed 2"]);
+    assert!(winner.contains("WinnerSelected"), "{winner}");
+    assert_eq!(result.loops.len(), 2);
 }

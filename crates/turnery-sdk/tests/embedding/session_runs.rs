@@ -207,7 +207,9 @@ pub(crate) async fn run_session(
         while let Some(observed) = observer.next().await {
             match observed {
                 ObservedEvent::Activity(activity) => shown.push(activity),
-                ObservedEvent::Committed { .. } => {}
+                ObservedEvent::Committed { .. }
+                | ObservedEvent::CandidatesStarted { .. }
+                | ObservedEvent::WinnerSelected { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -82,6 +82,7 @@ pub(crate) fn group(of: &[u32], winner: u32, judge: Usage) -> Vec<ParallelGroup>
         selected_config_index: index,
         evaluation_usage: judge,
         judge: None,
+        command: None,
         is_selected: *n == winner,
     };
     of.iter().zip(0..).map(group).collect()

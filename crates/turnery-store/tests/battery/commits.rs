@@ -107,6 +107,7 @@ async fn one_commit_holds_all_of_its_loops(world: &World) {
                 selected_config_index: 1,
                 evaluation_usage: usage(3, 4),
                 judge: None,
+                command: None,
                 is_selected,
             }),
             compaction_block: Some(CompactionBlock {

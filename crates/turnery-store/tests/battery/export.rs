@@ -39,6 +39,7 @@ async fn fill_store(store: &dyn Store) {
                 selected_config_index: 0,
                 evaluation_usage: usage(7, 3),
                 judge: None,
+                command: None,
                 is_selected: number == 2,
             }),
             ..record("s1", number, "Both")

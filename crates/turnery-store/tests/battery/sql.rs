@@ -75,6 +75,7 @@ async fn usage_outside_turns() {
         selected_config_index: 0,
         evaluation_usage: usage(7, 3),
         judge: Some("puppet/big/wise".to_owned()),
+        command: None,
         is_selected: selected,
     };
     let chosen = LoopRecord {

@@ -99,6 +99,18 @@ impl Policy {
         }
     }
 
+    /// Applies deny rules about files of `original` to the folder `copy` as well, in which a candidate works.
+    #[must_use]
+    pub fn for_copy_of(self, original: &Path, copy: &Path) -> Self {
+        let deny = self.deny.into_iter();
+        Self {
+            deny: deny
+                .map(|rule| rule.with_copied_folder(original, copy))
+                .collect(),
+            ..self
+        }
+    }
+
     /// Rules that allow calls.
     #[must_use]
     pub fn allow_rules(&self) -> &[Rule] {

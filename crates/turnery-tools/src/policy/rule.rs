@@ -32,6 +32,15 @@ pub struct Rule {
     text: String,
     pub(crate) tool: String,
     pub(crate) pattern: Option<RulePattern>,
+    /// Copy of a folder, to which an absolute pattern for files applies as to the folder.
+    copied_folder: Option<CopiedFolder>,
+}
+
+/// Folder and a copy of it. Absolute, links resolved.
+#[derive(Clone, Debug)]
+struct CopiedFolder {
+    original: PathBuf,
+    copy: PathBuf,
 }
 
 /// Pattern in the parentheses of a rule.
@@ -248,7 +257,25 @@ impl Rule {
             Some(RulePattern::Files {
                 globs,
                 is_relative: false,
-            }) => matches(globs, path),
+            }) => {
+                let of_original = self.copied_folder.as_ref().and_then(|it| {
+                    let below = path.strip_prefix(&it.copy).ok()?;
+                    Some(it.original.join(below))
+                });
+                matches(globs, path) || of_original.is_some_and(|path| matches(globs, &path))
+            }
+        }
+    }
+
+    /// Applies an absolute pattern for files to `copy` as well, as if it were `original`.
+    pub(crate) fn with_copied_folder(self, original: &Path, copy: &Path) -> Self {
+        let copied_folder = Some(CopiedFolder {
+            original: original.to_owned(),
+            copy: copy.to_owned(),
+        });
+        Self {
+            copied_folder,
+            ..self
         }
     }
 
@@ -268,7 +295,18 @@ impl Rule {
             true => starts
                 .flat_map(|start| roots.iter().map(move |root| root.join(&start)))
                 .collect(),
-            false => starts.map(|start| Path::new("/").join(start)).collect(),
+            false => {
+                let starts: Vec<PathBuf> = starts.map(|start| Path::new("/").join(start)).collect();
+                let in_copy = self.copied_folder.iter().flat_map(|it| {
+                    starts.iter().filter_map(|start| {
+                        let below = start.strip_prefix(&it.original).ok();
+                        let covers = || it.original.starts_with(start).then(|| it.copy.clone());
+                        below.map(|below| it.copy.join(below)).or_else(covers)
+                    })
+                });
+                let in_copy: Vec<PathBuf> = in_copy.collect();
+                [starts, in_copy].concat()
+            }
         }
     }
 }

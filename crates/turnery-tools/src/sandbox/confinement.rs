@@ -36,6 +36,8 @@ pub struct Confinement {
     pub caches: Vec<PathBuf>,
     /// Additional files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
+    /// The command reads the git folder of a work tree, if it is elsewhere, and does not write it.
+    pub is_git_folder_read_only: bool,
     /// Paths of files and folders that the command may not read because of rules, unless they are among files
     /// that it may write. Their names may be in any encoding.
     pub hidden: Vec<OsString>,

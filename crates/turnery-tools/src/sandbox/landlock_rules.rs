@@ -84,7 +84,9 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
     let repositories = RepositoryFolders::find(confinement, &untrusted);
     untrusted.extend(repositories.git_folders.iter().cloned());
     let mut writable = confinement.writable_among(&places, &untrusted);
-    writable.extend(repositories.git_folders.iter().cloned());
+    if !confinement.is_git_folder_read_only {
+        writable.extend(repositories.git_folders.iter().cloned());
+    }
     let rules = LandlockRules {
         ruleset,
         writable,

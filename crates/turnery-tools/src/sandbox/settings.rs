@@ -56,6 +56,8 @@ pub struct SandboxSettings {
     pub replaces_terminals: bool,
     /// Files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
+    /// The git folder outside of the roots belongs to another work tree: commands read it and do not write it.
+    pub is_git_folder_read_only: bool,
     /// Key files that no command reads or writes, unless they are among files that commands write.
     pub key_files: Vec<PathBuf>,
 }
@@ -129,6 +131,7 @@ impl SandboxSettings {
             toolchains: toolchains.flat_map(absolute_paths_in).collect(),
             caches: paths_below(known_paths::CACHE_VARIABLES, absolute_paths_in),
             private: self.private.clone(),
+            is_git_folder_read_only: self.is_git_folder_read_only,
             hidden: Vec::new(),
         };
         // A key among files that commands write belongs to them; excluding it would prevent all new files

@@ -85,6 +85,7 @@ impl SandboxFixture {
             toolchains: Vec::new(),
             caches: Vec::new(),
             private: vec![self.home().join(".turnery")],
+            is_git_folder_read_only: false,
             hidden: Vec::new(),
         }
     }

@@ -150,7 +150,7 @@ const CODE_LOADING_VARIABLES: &[&str] = &[
 /// Removes everything that makes programs started in `cwd` load code from the project, including relative
 /// paths, which may be inside it. A script outside the project (a pyenv shim) does not find its helpers there
 /// either, and Python searches none of its folders.
-pub(super) fn strip_project_code(environment: &mut EnvVars, cwd: &Path, workspace: &Workspace) {
+pub(crate) fn strip_project_code(environment: &mut EnvVars, cwd: &Path, workspace: &Workspace) {
     let project = workspace.project_folders().iter().map(PathBuf::as_path);
     let folders: Vec<&Path> = std::iter::once(cwd).chain(project).collect();
     environment.retain(|name, value| {

@@ -4,7 +4,8 @@
 use rustix::{
     fd::OwnedFd,
     fs::{
-        AtFlags, FileType, Mode, OFlags, fchmod, fchown, fstat, mkdirat, openat, renameat, unlinkat,
+        AtFlags, FileType, Mode, OFlags, fchmod, fchown, fstat, mkdirat, openat, renameat,
+        symlinkat, unlinkat,
     },
     fs::{Gid, Uid},
     io::Errno,
@@ -67,6 +68,18 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], old: Option<&File>) -> io::Resu
         let _ = unlinkat(&folder, &*temporary, AtFlags::empty());
     }
     written
+}
+
+/// Removes a file or a link.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let (folder, name) = open_parent(path, false)?;
+    unlinkat(&folder, name, AtFlags::empty()).map_err(to_io_error)
+}
+
+/// Creates a link, and its folders. Fails if something is there.
+pub(crate) fn create_link(path: &Path, target: &Path) -> io::Result<()> {
+    let (folder, name) = open_parent(path, true)?;
+    symlinkat(target, &folder, name).map_err(to_io_error)
 }
 
 /// Creates a new file in the folder, under an unused name.

@@ -1,7 +1,7 @@
 //! Maps the outcome of a prompt to its name, stop reason, exit code and message.
 
 use turnery_acp::stop_reason_name;
-use turnery_agent::PromptResult;
+use turnery_agent::{PromptResult, WinnerChanges};
 use turnery_engine::EndKind;
 
 /// Exit code for an error without an exit code of its own.
@@ -36,6 +36,20 @@ pub(crate) fn prompt_exit(result: &PromptResult) -> PromptExit {
         0 if !result.is_stored => ERROR,
         code => code,
     };
+    if let (0, Some(WinnerChanges::NotApplied { reason, kept, .. })) = (code, &result.changes) {
+        let kept = kept
+            .iter()
+            .map(|it| format!("; they are kept in {}", it.display()));
+        return PromptExit {
+            outcome: report.name,
+            stop_reason: stop_reason_name(report.end),
+            exit_code: ERROR,
+            message: Some(format!(
+                "the changes were not applied: {reason}{}",
+                kept.collect::<String>()
+            )),
+        };
+    }
     let mut message = None;
     if code != 0 || !result.is_stored {
         let known = report.message.unwrap_or("cancelled too late".into());

@@ -1,7 +1,7 @@
 //! The result of a run: the output of `--format json` and the last line of `--format stream-json`.
 
 use super::exit::{self, PromptExit};
-use crate::run::try_models::{self, CandidateReport};
+use crate::run::try_models::{self, CandidateReport, ChangesReport};
 use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,6 +52,9 @@ pub(super) struct RunResult {
     /// Result of each model's candidate, with `--try`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateReport>,
+    /// What became of the files that the chosen candidate changed, with `--try`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<ChangesReport>,
     /// From the start of the process.
     pub(super) duration_ms: u64,
     /// What went wrong, for a person.
@@ -147,7 +150,13 @@ impl RunResult {
             outcome,
             stop_reason,
             stored: result.is_stored,
-            text,
+            // The answer, not what was said about its changes.
+            text: match (&result.changes, &result.outcome) {
+                (Some(_), Outcome::Finished(TurnFinish::AssistantMessage { text }, _)) => {
+                    text.to_string()
+                }
+                (Some(_) | None, _) => text,
+            },
             submitted_value: None,
             cost: usage
                 .and_then(|_| bill.total_cost())
@@ -156,6 +165,7 @@ impl RunResult {
             turns: result.turns,
             model: winner.or(Some(model)),
             candidates,
+            changes: result.changes.as_ref().map(ChangesReport::from),
             duration_ms: 0,
             error: message,
             exit_code: code,

@@ -3,32 +3,60 @@
 use crate::{config, logs};
 use clap::{Args as Group, ValueEnum};
 use serde::Serialize;
+use std::path::PathBuf;
 use turnery_agent::{
-    MAX_CANDIDATES, PromptHandle, PromptOptions, PromptResult, SelectionStrategy, Session,
-    StartError,
+    Candidate, JudgeCommand, MAX_CANDIDATES, PromptHandle, PromptOptions, PromptResult,
+    SelectionStrategy, Session, StartError, WinnerChanges,
 };
 use turnery_engine::{Content, LoopRecord, Outcome, Usage};
 use turnery_models::ModelName;
+use turnery_tools::Mode;
 
 /// Options of `--try`.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct TryArgs {
     /// Send the prompt to all of these models at once and use one answer. Each may read and search, but change
-    /// nothing.
+    /// nothing; with `=MODE` (such as `=edit`), each works in a copy of the folder, in that mode, and the changes of the
+    /// chosen one are applied.
     #[arg(
         id = "try",
         long = "try",
-        value_name = "MODEL,MODEL",
+        value_name = "MODEL[=MODE],...",
         value_delimiter = ',',
-        value_parser = config::values::model
+        value_parser = parse_candidate
     )]
-    models: Vec<ModelName>,
+    candidates: Vec<TriedModel>,
     /// Which answer to use.
     #[arg(long, value_enum, requires = "try")]
     pick: Option<PickStrategy>,
     /// Let this model choose, regardless of --pick; `--pick judge` alone uses the session's model.
     #[arg(long, value_name = "MODEL", requires = "try", value_parser = config::values::model)]
     judge: Option<ModelName>,
+    /// Run this command in each candidate's copy of the folder, and use the first for which it succeeds: its tests, for
+    /// example.
+    #[arg(long, value_name = "LINE", requires = "try", conflicts_with_all = ["pick", "judge"])]
+    judge_command: Option<String>,
+}
+
+/// Candidate of `--try`.
+#[derive(Clone, Debug)]
+struct TriedModel {
+    model: ModelName,
+    mode: Option<Mode>,
+}
+
+/// Parses `MODEL` or `MODEL=MODE`. A `=` in the name of a model is part of it unless a mode follows the last one.
+fn parse_candidate(text: &str) -> Result<TriedModel, String> {
+    let with_mode = text.rsplit_once('=').and_then(|(name, mode)| {
+        let mut modes = Mode::ALL.into_iter();
+        Some((name, modes.find(|it| it.as_str() == mode)?))
+    });
+    let (name, mode) = match with_mode {
+        Some((name, mode)) => (name, Some(mode)),
+        None => (text, None),
+    };
+    let model = config::values::model(name)?;
+    Ok(TriedModel { model, mode })
 }
 
 /// Strategy for choosing an answer.
@@ -58,23 +86,69 @@ pub(super) struct CandidateReport {
     finished: bool,
     /// Whether its answer was taken; never without `finished`.
     won: bool,
+    /// Exit code of the command that judged, with `--judge-command`; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judge_exit_code: Option<i32>,
+    /// Output of the command that judged, shortened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judge_output: Option<String>,
+}
+
+/// What became of the files that the winner of `--try` changed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ChangesReport {
+    /// Whether they were applied to the folder.
+    applied: bool,
+    /// The changed files, relative to the folder.
+    files: Vec<PathBuf>,
+    /// Why they were not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The folder in which they are kept if they were not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<PathBuf>,
+}
+
+impl From<&WinnerChanges> for ChangesReport {
+    fn from(changes: &WinnerChanges) -> Self {
+        match changes {
+            WinnerChanges::Applied { files } => Self {
+                applied: true,
+                files: files.clone(),
+                reason: None,
+                kept: None,
+            },
+            WinnerChanges::NotApplied {
+                files,
+                reason,
+                kept,
+            } => Self {
+                applied: false,
+                files: files.clone(),
+                reason: Some(reason.clone()),
+                kept: kept.clone(),
+            },
+        }
+    }
 }
 
 impl TryArgs {
     pub(super) fn is_empty(&self) -> bool {
-        self.models.is_empty()
+        self.candidates.is_empty()
     }
 
     /// Returns the models that are called: the candidates and the judge, which is `own` unless named.
     pub(super) fn called_models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
         let default_judge = (self.pick == Some(PickStrategy::Judge)).then_some(own);
         let judge = self.judge.as_ref().or(default_judge);
-        self.models.iter().chain(judge).collect()
+        let candidates = self.candidates.iter().map(|it| &it.model);
+        candidates.chain(judge).collect()
     }
 
     /// Checks the number of models before a session is created.
     pub(super) fn check_count(&self) -> Result<(), StartError> {
-        match self.models.len() {
+        match self.candidates.len() {
             count if count > MAX_CANDIDATES => Err(StartError::Candidates(count)),
             _ => Ok(()),
         }
@@ -87,7 +161,15 @@ impl TryArgs {
         input: Vec<Content>,
         options: PromptOptions,
     ) -> Result<PromptHandle, StartError> {
-        let candidates = self.models.into_iter().map(Into::into).collect();
+        let candidates = self.candidates.into_iter().map(|tried| Candidate {
+            mode: tried.mode,
+            ..Candidate::from(tried.model)
+        });
+        let candidates = candidates.collect();
+        if let Some(line) = self.judge_command {
+            let strategy = SelectionStrategy::Command(JudgeCommand::new(line));
+            return session.evaluate(input, candidates, strategy, options);
+        }
         let pick = match (&self.judge, self.pick) {
             (Some(_), _) | (None, Some(PickStrategy::Judge)) => {
                 SelectionStrategy::Judge(self.judge)
@@ -105,6 +187,9 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<CandidateReport> {
     let tried = |record: &LoopRecord| {
         let group = record.parallel_group.as_ref()?;
         let config = record.config.as_ref()?;
+        let command = group.command.as_deref();
+        let mut checks = command.into_iter().flat_map(|command| &command.results);
+        let check = checks.find(|check| check.loop_id == record.loop_id);
         let took = record.ended_at? - record.started_at;
         let finished = matches!(
             record.outcome,
@@ -120,6 +205,8 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<CandidateReport> {
             duration_ms: u64::try_from(took.num_milliseconds()).unwrap_or_default(),
             finished,
             won: finished && group.is_selected,
+            judge_exit_code: check.and_then(|it| it.exit_code),
+            judge_output: check.map(|it| it.output.clone()),
         })
     };
     result.loops.iter().filter_map(|it| tried(it)).collect()
@@ -139,6 +226,8 @@ pub(super) fn report_candidates(tried: &[CandidateReport]) {
         duration_ms,
         finished,
         won,
+        judge_exit_code,
+        judge_output,
     } in tried
     {
         let end = match (finished, won) {
@@ -146,9 +235,14 @@ pub(super) fn report_candidates(tried: &[CandidateReport]) {
             (true, false) => "",
             (false, _) => ", gave no answer",
         };
+        let check = match (judge_exit_code, judge_output) {
+            (Some(code), _) => format!(", exit code {code}"),
+            (None, Some(_)) => ", no exit code".to_owned(),
+            (None, None) => String::new(),
+        };
         let tokens = usage.total();
         logs::print_message(&format!(
-            "tried {model}: {tokens} tokens, {}.{:03} s{end}",
+            "tried {model}: {tokens} tokens, {}.{:03} s{check}{end}",
             duration_ms / 1000,
             duration_ms % 1000
         ));

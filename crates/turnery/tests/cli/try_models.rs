@@ -1,6 +1,6 @@
 //! `turnery run --try`: one prompt, several models, one answer.
 
-use crate::home::Home;
+use crate::{editor::Editor, home::Home};
 use serde_json::{Value, json};
 
 fn scripted_model(home: &Home, file: &str, text: &str, output_tokens: u64) -> String {
@@ -136,4 +136,144 @@ async fn model_without_an_answer_has_not_won() {
     assert_eq!(told(&done), [lost, (json!(true), json!(true))], "{done:?}");
     assert!(done.stderr.contains("tried offline: "), "{done:?}");
     assert_eq!(done.stdout_json()["model"], "offline", "{done:?}");
+}
+
+/// Returns a scripted model that replaces the file `answer`, then says `done`.
+fn writing_model(home: &Home, file: &str, text: &str) -> String {
+    let write = json!({"name": "write_file", "args": {"path": "answer", "content": text}});
+    let scenario =
+        json!({"answers": [{"steps": [{"tool_call": write}]}, {"steps": [{"text": "done"}]}]});
+    let path = home.write_file(file, &scenario.to_string());
+    format!("scripted:{}", path.display())
+}
+
+/// Candidates with a mode change copies of the folder; the command picks one, and its change is applied.
+// proves: LOOP-75
+#[tokio::test]
+async fn judge_command_picks_the_change_to_apply() {
+    let home = Home::new();
+    home.write_file("project/answer", "first");
+    let wrong = writing_model(&home, "wrong.json", "41");
+    let right = writing_model(&home, "right.json", "42");
+    let both = format!("{wrong}=edit,{right}=edit");
+    let run = async |mode: &str| {
+        let args = [
+            "run",
+            "--model",
+            &wrong,
+            "--mode",
+            mode,
+            "--try",
+            &both,
+            "--judge-command",
+            "grep -q 42 answer",
+            "--format",
+            "json",
+            "hi",
+        ];
+        home.run(&args).await
+    };
+    // A candidate may do no more than the session.
+    let done = run("ask").await;
+    assert_ne!(done.code, Some(0), "{done:?}");
+    assert!(
+        done.stderr.contains("mode edit allows more than"),
+        "{done:?}"
+    );
+    let answer = home.project_folder().join("answer");
+    assert_eq!(std::fs::read_to_string(&answer).expect("a file"), "first");
+    let done = run("edit").await;
+    let result = done.stdout_json();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(result["text"], "done");
+    assert_eq!(
+        result["changes"],
+        json!({"applied": true, "files": ["answer"]})
+    );
+    let codes = |it: &Value| (it["won"].clone(), it["judge_exit_code"].clone());
+    let candidates = result["candidates"].as_array().expect("candidates");
+    let codes: Vec<_> = candidates.iter().map(codes).collect();
+    assert_eq!(codes, [(json!(false), json!(1)), (json!(true), json!(0))]);
+    assert_eq!(std::fs::read_to_string(&answer).expect("a file"), "42");
+    assert!(
+        done.stderr.contains(", exit code 0, its answer was taken"),
+        "{done:?}"
+    );
+}
+
+/// Without anybody to ask, changes are not applied but kept, and the exit code says so.
+#[tokio::test]
+async fn changes_that_nobody_allows_are_kept() {
+    let home = Home::new();
+    let right = writing_model(&home, "right.json", "42");
+    let tried = format!("{right}=edit");
+    let args = [
+        "run",
+        "--model",
+        &right,
+        "--mode",
+        "edit",
+        "--deny",
+        "edit(answer)",
+        "--try",
+        &tried,
+        "--format",
+        "json",
+        "hi",
+    ];
+    // The rule is about the session's folder and its copy alike: nothing changes.
+    let done = home.run(&args).await;
+    assert_eq!(done.stdout_json()["changes"], Value::Null, "{done:?}");
+    // A settings file of an editor may be written in the copy, once allowed, but not here.
+    let write = json!({"name": "shell", "args": {"command": "mkdir .vscode; echo {} > .vscode/settings.json"}});
+    let scenario =
+        json!({"answers": [{"steps": [{"tool_call": write}]}, {"steps": [{"text": "done"}]}]});
+    let path = home.write_file("shell.json", &scenario.to_string());
+    let model = format!("scripted:{}", path.display());
+    let tried = format!("{model}=edit");
+    let args = [
+        "run", "--model", &model, "--mode", "edit", "--allow", "shell", "--try", &tried,
+        "--format", "json", "hi",
+    ];
+    let done = home.run(&args).await;
+    let result = done.stdout_json();
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(result["outcome"], "finished", "{done:?}");
+    assert_eq!(result["changes"]["applied"], false, "{done:?}");
+    assert!(!home.project_folder().join(".vscode").exists());
+    let kept = result["changes"]["kept"].as_str().expect("a folder");
+    let file = std::path::Path::new(kept).join("files/.vscode/settings.json");
+    assert_eq!(std::fs::read_to_string(file).expect("a file"), "{}\n");
+    std::fs::remove_dir_all(kept).expect("removed");
+}
+
+/// A project can neither set a judging command nor type one.
+#[tokio::test]
+async fn project_names_no_judging_command() {
+    let home = Home::new();
+    let mark = home.project_folder().with_file_name("mark");
+    let line = format!("touch {}", mark.display());
+    let model = scripted_model(&home, "one.json", "one", 1);
+    home.write_file(
+        "project/.turnery/commands/fix.md",
+        &format!("/try {model}=plan --judge-command '{line}' hi"),
+    );
+    let args = ["run", "--model", &model, "--try", &model, "/fix"];
+    let done = home.run(&args).await;
+    assert_eq!((done.code, &*done.stdout), (Some(0), "one\n"), "{done:?}");
+    let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
+    let prompt = [json!({"type": "text", "text": "/fix"})];
+    let prompt = json!({"sessionId": session, "prompt": prompt});
+    editor.request(9, "session/prompt", prompt).await;
+    assert!(!mark.exists());
+    home.write_file(
+        "project/.turnery/config.toml",
+        &format!("judge_command = \"{line}\"\n"),
+    );
+    let done = home.run(&args).await;
+    assert!(
+        done.stderr.contains("unknown key `judge_command`"),
+        "{done:?}"
+    );
+    assert!(!mark.exists());
 }

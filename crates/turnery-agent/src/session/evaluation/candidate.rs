@@ -1,16 +1,19 @@
 //! Runs one candidate: a session task that shares the lane and store of its session.
 
-use super::super::{
-    BackgroundWork, PromptError, group_commit::GroupCommitSender, inbox::Inbox,
-    loop_plan::LoopPlan, output::SessionOutput, prompt_guard::PromptGuard,
-    prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
+use super::{
+    super::{
+        BackgroundWork, PromptError, group_commit::GroupCommitSender, inbox::Inbox,
+        loop_plan::LoopPlan, output::SessionOutput, prompt_guard::PromptGuard,
+        prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
+    },
+    candidate_client::CandidateClient,
+    resolve::ResolvedCandidate,
 };
-use crate::{ask_user, client::SilentClient, observe::observer_channel};
-use std::sync::Arc;
-use tokio::sync::{mpsc, watch::channel};
+use crate::client::SilentClient;
+use std::{path::Path, sync::Arc, time::Duration};
+use tokio::sync::{Mutex, mpsc, watch::channel};
 use turnery_engine::LoopId;
-use turnery_models::Model;
-use turnery_tools::Mode;
+use turnery_tools::{Mode, Workspace};
 
 /// Candidate that is ready to run.
 pub(super) struct CandidateRun {
@@ -18,6 +21,18 @@ pub(super) struct CandidateRun {
     pub(super) task: SessionTask,
     pub(super) guard: PromptGuard,
     pub(super) scope: PromptScope,
+}
+
+/// Place of a candidate in its group.
+pub(super) struct CandidatePlace {
+    pub(super) index: usize,
+    /// Describes it to the user.
+    pub(super) label: String,
+    pub(super) loop_id: LoopId,
+    /// Its own folder; `None` if all read the session's.
+    pub(super) workspace: Option<Arc<Workspace>>,
+    /// Held while a candidate asks the user; total time of the questions so far.
+    pub(super) questions: Arc<Mutex<Duration>>,
 }
 
 impl CandidateRun {
@@ -31,33 +46,78 @@ impl CandidateRun {
 }
 
 impl SessionTask {
-    /// Creates the task of a candidate. Several share one folder, so it runs in plan mode, where it reads and
-    /// searches and changes nothing. It asks the user nothing.
-    pub(super) fn for_candidate(&self, model: &Arc<dyn Model>, group: GroupCommitSender) -> Self {
+    /// Creates the task of a candidate. Without a folder of its own it runs in plan mode, where it reads and searches,
+    /// changes nothing and asks nothing. MCP servers work in the session's folder, so a candidate elsewhere has none.
+    pub(super) fn for_candidate(
+        &self,
+        candidate: &ResolvedCandidate,
+        place: CandidatePlace,
+        group: GroupCommitSender,
+    ) -> Self {
         let (_, mailbox) = mpsc::channel(1);
         let mut env = self.env.clone();
-        env.toolbox = ask_user::without_ask_user(&env.toolbox, &*self.env.client);
-        env.client = Arc::new(SilentClient);
-        env.model = Arc::clone(model);
-        env.policy.mode = Mode::Plan;
+        env.model = Arc::clone(&candidate.model);
         env.budget = None;
+        env.policy.mode = Mode::Plan;
+        env.session_options = Some(self.options.subscribe());
+        if let Some(system) = &candidate.config.system {
+            env.settings.system = Arc::clone(system);
+        }
+        let is_apart = place.workspace.is_some();
+        if let Some(workspace) = place.workspace
+            && !faulty!(CandidateInSessionFolder)
+        {
+            let original = self.env.workspace.cwd();
+            env.policy = env.policy.for_copy_of(original, workspace.cwd());
+            env.settings.system =
+                with_folder_note(&env.settings.system, original, workspace.cwd()).into();
+            env.workspace = workspace;
+        }
+        if is_apart {
+            env.policy.mode = candidate.mode;
+        }
+        env.client = match env.policy.mode {
+            Mode::Plan => Arc::new(SilentClient),
+            Mode::Ask | Mode::Edit | Mode::Auto => Arc::new(CandidateClient {
+                client: Arc::clone(&self.env.client),
+                label: place.label,
+                loop_id: place.loop_id,
+                questions: place.questions,
+            }),
+        };
+        let tools = self.tools.for_candidate(
+            &*self.env.client,
+            &env.settings.system,
+            candidate.config.tools.as_deref(),
+            !is_apart,
+        );
+        env.toolbox = tools.current();
         let mut options = self.options.borrow().clone();
-        options.mode = Mode::Plan;
+        options.mode = env.policy.mode;
         let mut conversation = self.conversation.clone();
         conversation.last_lost_loop = 0;
+        let publisher = self.output.publisher.for_candidate();
         Self {
-            tools: self
-                .tools
-                .without_ask_user(&*self.env.client, &self.env.settings.system),
+            tools,
             env,
             conversation,
             owner: self.owner.clone(),
             options: channel(options).0,
             inbox: Inbox::new(mailbox),
-            output: SessionOutput::new(Box::new(SilentClient), observer_channel().0),
+            output: SessionOutput::new(Box::new(SilentClient), publisher),
             interpreter: Arc::default(),
             background: BackgroundWork::default(),
             group: Some(group),
         }
     }
+}
+
+/// Tells the model that earlier paths mean other files: the conversation and the prompt name the original folder.
+fn with_folder_note(system: &str, original: &Path, copy: &Path) -> String {
+    format!(
+        "{system}\n\nYou work in a copy of {}, which is yours alone: {}. Use only paths in the copy, and do not touch \
+         the original.",
+        original.display(),
+        copy.display()
+    )
 }

@@ -39,7 +39,7 @@ impl SessionTask {
             if place == winner {
                 self.show_loop(events, guard, &mut patience).await;
             } else if let Some(end) = events.last() {
-                self.output.publisher.push(end);
+                self.output.publisher.push_end(end);
             }
         }
         if let Some(end) = records[winner].events.iter().find(is_last) {
@@ -101,7 +101,7 @@ impl SessionTask {
             match next.await {
                 ShowStep::Command(command) => self.handle_command(command),
                 ShowStep::Ready => {
-                    self.output.push(item);
+                    self.output.push_winner(item);
                     return;
                 }
                 ShowStep::TimedOut => patience.is_expired = true,
@@ -109,7 +109,7 @@ impl SessionTask {
         }
         // Observers never block.
         if let OutboxItem::Live(event) = item {
-            self.output.publisher.push(event);
+            self.output.publisher.push_end(event);
         }
     }
 }

@@ -300,7 +300,7 @@ impl LoopRun<'_> {
     /// Returns the tools of the loop: the session's, those with which the prompt can finish, and in code mode
     /// the one that runs code.
     pub(super) fn toolbox(&self) -> Toolbox {
-        let toolbox = self.scope.finish_tools.add_to(&self.task.env.toolbox);
+        let toolbox = self.scope.prompt_tools.add_to(&self.task.env.toolbox);
         match self.scope.protocol {
             Protocol::Tools => toolbox,
             Protocol::Code => {

@@ -34,6 +34,7 @@ pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
         Some(inside) => Some(parse_file_pattern(inside)?),
     };
     Ok(Rule {
+        copied_folder: None,
         text: text.to_owned(),
         tool: tool.to_owned(),
         pattern,
