@@ -32,7 +32,7 @@ use tokio::{
     time::Instant,
 };
 use turnery_engine::{
-    CommitError, LimitKind, LoopRecord, Outcome, ReachedLimit, TurnStop,
+    CommitError, LimitKind, LoopId, LoopRecord, Outcome, ReachedLimit, TurnStop,
     parallel_group::{JudgeReport, parallel_start_event, record_winner},
 };
 use turnery_store::Commit;
@@ -181,6 +181,14 @@ impl SessionTask {
                 });
                 None
             }
+        };
+        let pending = match pending {
+            Some(pending) if has_failed_check(&judge_report, &ids[winner]) => {
+                let reason = "the judging command failed for every candidate";
+                result_changes = Some(apply_winner::keep(&pending, reason).await);
+                None
+            }
+            other => other,
         };
         record_winner(&mut records, winner, &judge_report);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
@@ -414,4 +422,12 @@ fn group_outcome(
 
 fn lost_error(why: impl Into<String>) -> PromptError {
     PromptError::Lost(CommitError::Store(why.into()))
+}
+
+/// Returns true if a command judged the candidates and did not succeed for this one.
+fn has_failed_check(report: &JudgeReport, candidate: &LoopId) -> bool {
+    report.command.as_ref().is_some_and(|judged| {
+        let mut results = judged.results.iter();
+        !results.any(|it| it.loop_id == *candidate && it.is_passed())
+    })
 }
