@@ -19,7 +19,7 @@ use turnery_store::MemoryStore;
 use turnery_tools::{CandidateFoldersError, Mode, Toolbox};
 
 /// Model that writes `FILE` with its own name as the text, then says "done".
-fn writer(name: &'static str, file: &'static str) -> Arc<TestModel> {
+pub(crate) fn writer(name: &'static str, file: &'static str) -> Arc<TestModel> {
     TestModel::new(
         name,
         &[
@@ -39,7 +39,7 @@ fn writer(name: &'static str, file: &'static str) -> Arc<TestModel> {
 }
 
 /// Creates a world with the real tools, whose folder is a repository with the file `f`.
-fn repository(models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixture {
+pub(crate) fn repository(models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixture {
     let world = folder(models, mode);
     for args in [
         &["init", "--quiet"][..],
@@ -71,7 +71,7 @@ fn git(world: &EmbeddingFixture, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn in_mode(models: &[&str], mode: Mode) -> Vec<Candidate> {
+pub(crate) fn in_mode(models: &[&str], mode: Mode) -> Vec<Candidate> {
     let with_mode = |candidate| Candidate {
         mode: Some(mode),
         ..candidate
@@ -79,7 +79,7 @@ fn in_mode(models: &[&str], mode: Mode) -> Vec<Candidate> {
     candidates(models).into_iter().map(with_mode).collect()
 }
 
-async fn evaluate(
+pub(crate) async fn evaluate(
     session: &Session,
     candidates: Vec<Candidate>,
     strategy: SelectionStrategy,
@@ -89,12 +89,12 @@ async fn evaluate(
     handle.unwrap().result().await
 }
 
-fn read(world: &EmbeddingFixture, file: &str) -> String {
+pub(crate) fn read(world: &EmbeddingFixture, file: &str) -> String {
     fs::read_to_string(world.folder.path().join(file)).unwrap_or_default()
 }
 
 /// Checks that nothing is left of the candidates' folders, in the repository or elsewhere.
-fn assert_no_folders(world: &EmbeddingFixture, session: &Session) {
+pub(crate) fn assert_no_folders(world: &EmbeddingFixture, session: &Session) {
     let prefix = format!("turnery-candidates-{}-", session.id());
     let entries = fs::read_dir(std::env::temp_dir()).unwrap();
     let left = entries.filter(|entry| {
@@ -112,7 +112,9 @@ fn applied(files: &[&str]) -> Option<WinnerChanges> {
 }
 
 /// Returns the call that applies the changes: its title, and the diffs as path, old and new text.
-fn applied_edit(record: &LoopRecord) -> (String, Vec<(PathBuf, Option<String>, String)>) {
+pub(crate) fn applied_edit(
+    record: &LoopRecord,
+) -> (String, Vec<(PathBuf, Option<String>, String)>) {
     let details = record.events.iter().find_map(|event| match &event.kind {
         EventKind::ToolCallRequested { call, detail } if call.name == "apply_changes" => {
             Some(detail)
@@ -372,82 +374,6 @@ async fn impossible_candidates_are_refused() {
     assert_no_folders(&world, &session);
     assert_eq!(world.head(&session).await, 0);
     run_text(&session, "next").await;
-}
-
-/// The first candidate for which the command succeeds wins; its output is stored.
-// proves: LOOP-75
-#[tokio::test]
-async fn command_judges_in_the_folder_of_each_candidate() {
-    for (line, winner, codes) in [
-        ("echo tried; grep -q b f", 1, [Some(1), Some(0)]),
-        ("echo tried; grep -q '[ab]' f", 0, [Some(0), Some(0)]),
-        ("echo tried; exit 3", 0, [Some(3), Some(3)]),
-        ("echo tried; kill -9 $$", 0, [None, None]),
-        // What a judge changes is no change of the candidate.
-        ("echo tried; echo x > g; grep -q b f", 1, [Some(1), Some(0)]),
-    ] {
-        let world = repository(&[writer("a", "f"), writer("b", "f")], Mode::Edit);
-        let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        let judge = SelectionStrategy::Command(JudgeCommand::new(line));
-        let result = evaluate(&session, in_mode(&["a", "b"], Mode::Edit), judge).await;
-        let result = result.unwrap();
-        let group = result.loops[0].parallel_group.as_ref().unwrap();
-        assert_eq!(group.selected_config_index, winner, "{line}");
-        let judged = group.command.as_ref().unwrap();
-        assert_eq!(judged.command, line);
-        let found: Vec<Option<i32>> = judged.results.iter().map(|it| it.exit_code).collect();
-        assert_eq!(found, codes, "{judged:?}");
-        for check in &judged.results {
-            assert!(check.output.starts_with("tried\n"), "{check:?}");
-        }
-        assert_eq!(judged.results[1].loop_id, result.loops[1].loop_id);
-        assert_eq!(
-            result.loops[1].parallel_group.as_ref().unwrap().command,
-            group.command
-        );
-        assert!(!world.folder.path().join("g").exists());
-        let issues: Vec<&str> = result.issues().collect();
-        let fails = !codes.contains(&Some(0));
-        assert_eq!(issues.len(), usize::from(fails), "{issues:?}");
-        if fails {
-            // What no candidate got right is kept for the user, and not applied.
-            let changes = result.changes.as_ref();
-            assert!(matches!(
-                changes,
-                Some(WinnerChanges::NotApplied { kept: Some(_), .. })
-            ));
-            assert!(!["a\n", "b\n"].contains(&read(&world, "f").as_str()));
-            assert_eq!(result.loops.len(), 2);
-        } else {
-            assert_eq!(read(&world, "f"), ["a\n", "b\n"][winner as usize]);
-            let (title, _) = applied_edit(&result.loops[2]);
-            assert!(
-                title.contains(&format!("for which `{line}` ended with")),
-                "{title}"
-            );
-        }
-        assert_eq!(world.loops(session.id()).await, result.loops);
-        assert_no_folders(&world, &session);
-    }
-}
-
-/// A judge that takes too long is stopped for each candidate; a failed candidate is not judged.
-#[tokio::test]
-async fn slow_judge_is_stopped_and_failed_candidate_not_judged() {
-    let bad = TestModel::new("bad", &[&[ModelAct::Fail]]);
-    let world = repository(&[bad, writer("b", "f")], Mode::Edit);
-    let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let judge = SelectionStrategy::Command(JudgeCommand {
-        line: "sleep 60".to_owned(),
-        timeout: std::time::Duration::from_millis(100),
-    });
-    let result = evaluate(&session, in_mode(&["bad", "b"], Mode::Edit), judge).await;
-    let result = result.unwrap();
-    assert_eq!(read(&world, "f"), "b\n");
-    let group = result.loops[0].parallel_group.as_ref().unwrap();
-    let judged = &group.command.as_ref().unwrap().results;
-    assert_eq!(judged.len(), 1);
-    assert_eq!(judged[0].output, "\n[stopped after 0.1 s]");
 }
 
 /// Each part of a configuration reaches the model and the record.

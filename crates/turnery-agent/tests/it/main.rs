@@ -19,6 +19,7 @@ mod frames;
 mod hanging_store;
 mod hooks;
 mod journal;
+mod judge_commands;
 mod limits;
 mod nested_calls;
 mod open;

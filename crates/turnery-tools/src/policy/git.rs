@@ -132,6 +132,7 @@ pub(crate) fn runs_no_configured_program(
         canonicalize(folder).is_ok_and(|folder| {
             !reads_link(&folder)
                 && !covered_commands::may_place_hooks(command, &folder)
+                && !(run.runs_hooks() && covered_commands::may_copy_files(command, &folder))
                 && !check.remote_access.names_local_path(&folder)
                 && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })

@@ -406,11 +406,7 @@ fn git_that_may_start_editor_on_given_input_is_asked_about() {
     }
     let bench = fixture_with_conflict();
     fs::write(bench.work_tree.join("orders"), "x").unwrap();
-    for line in [
-        "echo x | git apply",
-        "echo x | git commit -q -F -",
-        "git commit -F - < orders",
-    ] {
+    for line in ["echo x | git commit -q -F -", "git commit -F - < orders"] {
         let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
@@ -521,8 +517,61 @@ fn patches_are_asked_about_where_links_lead_astray() {
         assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
     }
     symlink("/etc", bench.work_tree.join("link")).unwrap();
-    for line in ["git rebase HEAD~1", "git apply x.patch", "git merge topic"] {
+    for line in [
+        "git rebase HEAD~1",
+        "git apply x.patch",
+        "git apply -R -p1 x.patch",
+        "git merge topic",
+    ] {
         let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+}
+
+/// A patch may copy any file of the machine.
+#[test]
+fn patch_that_copies_files_is_asked_about() {
+    let policy = git_policy();
+    let bench = GitFixture::new();
+    fs::write(bench.root.join("key"), "hidden words\n").unwrap();
+    let outside = bench.root.join("key").display().to_string();
+    for (number, source) in ["../key", &outside, ".git/config"].into_iter().enumerate() {
+        let copy = format!("stolen{number}");
+        let patch = format!(
+            "diff --git a/{source} b/{copy}\nsimilarity index 100%\ncopy from {source}\ncopy to {copy}\n"
+        );
+        fs::write(bench.work_tree.join("x.patch"), patch).unwrap();
+        for line in [
+            "git apply x.patch",
+            "git apply -R x.patch",
+            "git apply -v -- x.patch",
+        ] {
+            let judged = bench.judge(&policy, &bench.work_tree, line);
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{line}: {judged:?}"
+            );
+        }
+        // Without protection, the attack works.
+        let line = "git apply x.patch";
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
+        let stolen = fs::read_to_string(bench.work_tree.join(copy)).unwrap_or_default();
+        assert!(
+            stolen.contains("hidden words") || stolen.contains("[core]"),
+            "{source}: {output:?}"
+        );
+    }
+    symlink("x.patch", bench.work_tree.join("link.patch")).unwrap();
+    for line in [
+        "git apply",
+        "git apply -",
+        "git apply link.patch",
+        "git apply absent",
+    ] {
+        let judged = bench.judge(&policy, &bench.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     },
     workspace::normalise_lexically,
 };
-use std::path::Path;
+use std::{fs, path::Path};
 
 /// Returns true if every word of the command is known, except the message of a commit, and it works in, and opens
 /// files of, no other folder than the checked repository. An unknown word may be any option.
@@ -147,6 +147,30 @@ pub(super) fn applies_patches(command: &SimpleCommand) -> bool {
         }),
         _ => false,
     }
+}
+
+/// Maximum size of a patch that is read to judge `git apply`. Unit: bytes.
+const MAX_PATCH_BYTES: u64 = 4 << 20;
+
+/// Returns true if `git apply`, run in `folder`, may copy files: a patch may name any file of the machine as the source.
+/// With the index, git takes only what that contains.
+pub(super) fn may_copy_files(command: &SimpleCommand, folder: &Path) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    if words.next() != Some("apply") || applies_patches(command) || has_word(command, "--cached") {
+        return false;
+    }
+    let is_copy = |line: &[u8]| line.starts_with(b"copy from ") || line.starts_with(b"copy to ");
+    let may_copy = |word: &str| {
+        let path = folder.join(word);
+        let is_readable = entry_kind(&path) == EntryKind::File
+            && fs::metadata(&path).is_ok_and(|found| found.len() <= MAX_PATCH_BYTES);
+        let patch = is_readable.then(|| fs::read(&path).ok()).flatten();
+        patch.is_none_or(|patch| patch.split(|byte| *byte == b'\n').any(is_copy))
+    };
+    let mut patches = words
+        .filter(|word| *word == "-" || !word.starts_with('-'))
+        .peekable();
+    patches.peek().is_none() || patches.any(may_copy)
 }
 
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
