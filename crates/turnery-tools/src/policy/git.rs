@@ -127,12 +127,14 @@ pub(crate) fn runs_no_configured_program(
             && has_word(command, "shortlog")
             && entry_kind(&folder.join(".mailmap")) == EntryKind::Other
     };
+    let copies_files =
+        |folder: &Path| run.runs_hooks() && covered_commands::may_copy_files(command, folder);
     let mut seen = HashSet::new();
     folders.iter().all(|folder| {
         canonicalize(folder).is_ok_and(|folder| {
             !reads_link(&folder)
                 && !covered_commands::may_place_hooks(command, &folder)
-                && !(run.runs_hooks() && covered_commands::may_copy_files(command, &folder))
+                && !copies_files(&folder)
                 && !check.remote_access.names_local_path(&folder)
                 && (!seen.insert(folder.clone()) || check.finds_plain_repository(&folder))
         })
