@@ -184,10 +184,7 @@ impl Agent {
                 self.models.model(&settings.model)?
             }
         };
-        let known = Mode::ALL
-            .into_iter()
-            .find(|mode| mode.as_str() == info.mode);
-        let mode = known.unwrap_or_else(|| {
+        let mode = Mode::parse(&info.mode).unwrap_or_else(|| {
             let mode = fallback_mode(settings.mode);
             tracing::warn!(
                 "session {id} is in the mode {:?}, which this version does not know; using {mode} \

@@ -1,11 +1,14 @@
 //! Implements the `notify` tool, which sends the user a short message outside the conversation. The message is an
 //! effect of the call: the host delivers it once the loop is stored.
 
-use crate::session::{Budget, MAX_NOTIFICATIONS, ParentSession};
+use crate::{
+    session::{Budget, MAX_NOTIFICATIONS, ParentSession},
+    sub_agent::execution_error,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolErrorKind};
 use turnery_tools::{EffectKind, EffectPolicy, EmitLimits, ToolCx, TypedTool, Workspace};
 
@@ -55,6 +58,7 @@ impl TypedTool for NotifyTool {
     type Args = NotifyArgs;
     const NAME: &'static str = "notify";
     const TITLE: &'static str = "Notify the user";
+    const USES_SESSION: bool = true;
 
     fn description(&self) -> Cow<'static, str> {
         "Send the user a short message where they see it without looking here, for instance that a long \
@@ -79,8 +83,7 @@ impl TypedTool for NotifyTool {
             Some(title) => checked_text(title, "title", MAX_TITLE_CHARS)?,
             None => DEFAULT_TITLE.to_owned(),
         };
-        let session = cx.host.as_ref();
-        let session = session.and_then(|host| Arc::clone(host).downcast::<ParentSession>().ok());
+        let session = ParentSession::of(cx);
         let budget = session.as_ref().and_then(|it| it.env.budget.as_ref());
         let is_left = budget.map(Budget::take_notification).ok_or_else(|| {
             execution_error("a message to the user needs a session to belong to".to_owned())
@@ -124,8 +127,4 @@ fn checked_text(text: &str, name: &str, most: usize) -> Result<String, ToolError
         )),
         _ => Ok(text),
     }
-}
-
-fn execution_error(message: String) -> ToolError {
-    ToolError::new(ToolErrorKind::ExecutionError, message)
 }

@@ -53,6 +53,7 @@ pub(crate) use background::BackgroundWork;
 pub(crate) use budget::{Budget, MAX_NOTIFICATIONS};
 pub(crate) use env::SessionEnv;
 pub(crate) use history::SessionHistory;
+pub(crate) use output_limit::json_bytes;
 pub(crate) use parent_session::ParentSession;
 pub(crate) use spawn::SessionParts;
 pub(crate) use tools::SessionTools;

@@ -11,7 +11,7 @@ mod client;
 use crate::session::{Budget, ParentSession, PromptOptions, PromptResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     CallDetail, CallKind, Content, Message, MessageStop, Outcome, ToolEnvelope, ToolError,
@@ -77,10 +77,7 @@ impl TypedTool for SubAgentTool {
 }
 
 async fn run(args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let parent = cx
-        .host
-        .as_ref()
-        .and_then(|host| Arc::clone(host).downcast::<ParentSession>().ok())
+    let parent = ParentSession::of(cx)
         .ok_or_else(|| execution_error("a sub-agent needs a session to belong to".to_owned()))?;
     if parent.env.depth >= MAX_DEPTH {
         let message = format!("sub-agents nest no deeper than {MAX_DEPTH}: do this part yourself");
@@ -175,6 +172,7 @@ fn stopped_message(result: &PromptResult, why: &str) -> String {
     }
 }
 
-fn execution_error(message: String) -> ToolError {
+/// Returns the error of a tool that could not do its work.
+pub(crate) fn execution_error(message: String) -> ToolError {
     ToolError::new(ToolErrorKind::ExecutionError, message)
 }

@@ -13,6 +13,21 @@ pub struct CommandJudgement {
     pub results: Vec<CandidateCheck>,
 }
 
+impl CommandJudgement {
+    /// Returns the result for a candidate; `None` if it was not checked.
+    #[must_use]
+    pub fn check_of(&self, candidate: &LoopId) -> Option<&CandidateCheck> {
+        self.results.iter().find(|it| it.loop_id == *candidate)
+    }
+
+    /// Returns true if the command succeeded for a candidate.
+    #[must_use]
+    pub fn has_passed(&self, candidate: &LoopId) -> bool {
+        self.check_of(candidate)
+            .is_some_and(CandidateCheck::is_passed)
+    }
+}
+
 /// Result of the judging command for one candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -49,6 +49,15 @@ impl Outcome {
         }
     }
 
+    /// Returns true if the loop finished, or goes on in another frame: it was not stopped.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Finished(..) | Self::FrameSwitch { .. } => true,
+            Self::Stopped(_) => false,
+        }
+    }
+
     /// Returns true if the next prompt sees a loop with this outcome (UP-35).
     pub(crate) fn stays_in_conversation(&self) -> bool {
         match self {

@@ -2,8 +2,8 @@
 //! records it (LOOP-70 to LOOP-77).
 
 use crate::{
-    CandidateCheck, CommandJudgement, Event, EventKind, LoopId, LoopRecord, Outcome, SessionId,
-    Timestamp, Usage, recorder::append_event,
+    CommandJudgement, Event, EventKind, LoopId, LoopRecord, Outcome, SessionId, Timestamp, Usage,
+    recorder::append_event,
 };
 
 /// Agent id used unless the host sets another.
@@ -54,11 +54,7 @@ pub fn eligible_candidates(records: &[LoopRecord]) -> Vec<usize> {
             .filter(move |(_, outcome)| outcome.is_some_and(wanted))
             .map(|(place, _)| place)
     };
-    let finished: Vec<usize> = places(|outcome| match outcome {
-        Outcome::Finished(..) | Outcome::FrameSwitch { .. } => true,
-        Outcome::Stopped(_) => false,
-    })
-    .collect();
+    let finished: Vec<usize> = places(Outcome::is_finished).collect();
     if !finished.is_empty() {
         return finished;
     }
@@ -104,12 +100,11 @@ pub fn parse_judge_reply(reply: &str, count: usize) -> Option<usize> {
 pub fn select_by_command(
     records: &[LoopRecord],
     eligible: &[usize],
-    results: &[CandidateCheck],
+    judged: &CommandJudgement,
 ) -> usize {
     let passed = |place: &&usize| {
-        let loop_id = records.get(**place).map(|it| &it.loop_id);
-        let mut results = results.iter().filter(|it| Some(&it.loop_id) == loop_id);
-        results.any(CandidateCheck::is_passed)
+        let record = records.get(**place);
+        record.is_some_and(|it| judged.has_passed(&it.loop_id))
     };
     let winner = eligible.iter().find(passed).or(eligible.first());
     winner.copied().unwrap_or_default()

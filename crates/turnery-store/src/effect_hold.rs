@@ -11,7 +11,7 @@ use turnery_engine::Timestamp;
 /// Time after which it is worth looking whether an effect that somebody else has taken is free.
 const TAKEN_EFFECT_RECHECK: Duration = Duration::from_secs(10);
 
-/// Who has an effect, or how long it is postponed.
+/// Holder of an effect, or the delay after a failure.
 #[derive(Debug, Default)]
 pub(crate) struct EffectHold {
     /// Process that delivers the effect, stored like that of a lane's holder.

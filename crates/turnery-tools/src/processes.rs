@@ -29,6 +29,7 @@
 
 #[cfg(target_os = "linux")]
 mod kill_thread;
+mod piped_run;
 mod process_group;
 mod process_tree;
 mod program;
@@ -40,6 +41,7 @@ mod supervision;
 mod supervisor;
 mod tagged_processes;
 
+pub use piped_run::{PipedOutput, run_piped};
 pub use process_tree::ProcessTree;
 pub use program::{ChildPipes, ChildStdio, ProgramSpec};
 pub use registry::kill_all;

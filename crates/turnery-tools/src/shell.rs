@@ -23,6 +23,8 @@ mod stop_tests;
 mod test_support;
 
 pub use environment::{HIDDEN_ENV, strip_writable_paths};
-pub(crate) use environment::{inherited_env, strip_project_code, strip_relative_paths};
+pub(crate) use environment::{
+    hidden_variables, inherited_env, strip_project_code, strip_relative_paths,
+};
 pub(crate) use strip_ansi::AnsiStripper;
 pub use user_command::{UserCommandOutput, run_user_command};

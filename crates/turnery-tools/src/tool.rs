@@ -49,10 +49,14 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
-    /// Returns true if the tool opens child sessions: it receives its own session as `cx.host`, and its progress
-    /// reports may contain usage of its children.
+    /// Returns true if the tool opens child sessions: its progress reports may contain usage of its children.
     fn opens_sessions(&self) -> bool {
         false
+    }
+
+    /// Returns true if the tool receives its own session as `cx.host`, as one that opens child sessions does.
+    fn uses_session(&self) -> bool {
+        self.opens_sessions()
     }
 
     /// Returns what the call will access and how to show it, for example with a diff. May read but changes

@@ -36,6 +36,9 @@ pub trait TypedTool: Send + Sync + 'static {
     /// True if the tool opens child sessions; see [`Tool::opens_sessions`].
     const OPENS_SESSIONS: bool = false;
 
+    /// True if the tool receives its own session; see [`Tool::uses_session`].
+    const USES_SESSION: bool = Self::OPENS_SESSIONS;
+
     /// Returns the description that the model receives.
     fn description(&self) -> Cow<'static, str>;
 
@@ -104,6 +107,10 @@ impl<T: TypedTool> Tool for T {
 
     fn opens_sessions(&self) -> bool {
         T::OPENS_SESSIONS
+    }
+
+    fn uses_session(&self) -> bool {
+        T::USES_SESSION
     }
 
     fn prepare<'a>(

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 use std::{path::Path, time::Duration};
+use tokio::time::Instant;
 use turnery_sdk::{
     Protocol,
     models::{Scenario, ScriptedModel},
@@ -41,12 +42,15 @@ async fn idle_interpreter_has_no_process() {
     let agent = AgentBuilder::with_model(ScriptedModel::new(scenario));
     let agent = agent.settings(|settings| settings.protocol = Protocol::Code);
     let session = agent.build().new_session().open().await.unwrap();
+    // The block ends between these.
+    let before = Instant::now();
     session.new_prompt("begin").run().await.unwrap();
     assert_eq!(workers(), 1);
+    let after = Instant::now();
     tokio::time::pause();
-    tokio::time::sleep(Duration::from_secs(59)).await;
+    tokio::time::sleep_until(before + Duration::from_secs(59)).await;
     assert_eq!(workers(), 1);
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep_until(after + Duration::from_secs(61)).await;
     tokio::time::resume();
     assert_eq!(workers(), 0);
     let told = session.new_prompt("tell").run().await.unwrap();

@@ -17,10 +17,7 @@ pub(super) const COMMAND: SlashCommand = SlashCommand {
 
 async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
     let session = &call.session;
-    let chosen = Mode::ALL
-        .into_iter()
-        .find(|mode| mode.as_str() == call.args);
-    let Some(mode) = chosen else {
+    let Some(mode) = Mode::parse(&call.args) else {
         let known = render_modes(session.options().mode);
         return Ok(CommandOutcome::Text(match call.args.is_empty() {
             true => known,

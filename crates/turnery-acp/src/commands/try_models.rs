@@ -97,8 +97,8 @@ fn parse_candidate(text: &str) -> Result<Candidate, String> {
     };
     let model: ModelName = name.parse().map_err(|error| format!("{error}."))?;
     let find = |mode: &str| {
-        let found = Mode::ALL.into_iter().find(|it| it.as_str() == mode);
-        found.ok_or_else(|| format!("{mode:?} is not a mode; use `ask`, `edit`, `plan` or `auto`."))
+        Mode::parse(mode)
+            .ok_or_else(|| format!("{mode:?} is not a mode; use `ask`, `edit`, `plan` or `auto`."))
     };
     Ok(Candidate {
         mode: mode.map(find).transpose()?,

@@ -43,10 +43,7 @@ pub(crate) fn session_meta(options: &SessionOptions) -> Meta {
 
 /// Parses a mode id (MODE-1).
 pub(crate) fn parse_mode(id: &str) -> Result<Mode, RpcError> {
-    Mode::ALL
-        .into_iter()
-        .find(|mode| mode.as_str() == id)
-        .ok_or_else(|| unknown_value_error(MODE, id, &Mode::ALL.map(Mode::as_str)))
+    Mode::parse(id).ok_or_else(|| unknown_value_error(MODE, id, &Mode::ALL.map(Mode::as_str)))
 }
 
 /// Parses a thinking level id.

@@ -90,8 +90,7 @@ fn adapt_request(request: &mut ModelRequest) {
 /// Returns the system prompt with the tools as functions.
 pub(crate) fn code_system_prompt(system: &str, tools: &[ToolSpec]) -> String {
     let tools = tools.iter().filter(|tool| tool.name != CODE_TOOL);
-    let functions = code_functions(&tools.cloned().collect::<Vec<_>>());
-    format!("{system}{}", code_instructions(&functions))
+    format!("{system}{}", code_instructions(&code_functions(tools)))
 }
 
 /// Returns the message with its calls and results as text.

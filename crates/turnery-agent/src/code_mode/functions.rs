@@ -53,9 +53,11 @@ impl Parameter {
 }
 
 /// Returns the tools as functions. Two tools never get the same name: one whose own name Python accepts keeps it.
-pub(crate) fn code_functions(tools: &[ToolSpec]) -> Vec<CodeFunction> {
-    let names = python_names(tools.iter().map(|tool| tool.name.as_str()));
-    let functions = tools.iter().zip(names).map(|(tool, name)| CodeFunction {
+pub(crate) fn code_functions<'a>(
+    tools: impl Iterator<Item = &'a ToolSpec> + Clone,
+) -> Vec<CodeFunction> {
+    let names = python_names(tools.clone().map(|tool| tool.name.as_str()));
+    let functions = tools.zip(names).map(|(tool, name)| CodeFunction {
         name,
         tool: tool.name.clone(),
         description: tool.description.clone(),
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn arguments_are_bound_by_position_and_name() {
-        let [search] = &code_functions(&[tool("search")])[..] else {
+        let [search] = &code_functions([tool("search")].iter())[..] else {
             panic!("one function for one tool");
         };
         assert_eq!(
@@ -243,7 +245,7 @@ mod tests {
             "größe",
             "",
         ];
-        let functions = code_functions(&names.map(tool));
+        let functions = code_functions(names.map(tool).iter());
         let found: Vec<&str> = functions.iter().map(|it| it.name.as_str()).collect();
         let expected = [
             "read_file",
@@ -267,7 +269,7 @@ mod tests {
             "Moves.",
             json!({"properties": {"from": {}, "to-path": {}, "to_path": {}}}),
         );
-        let [function] = &code_functions(&[move_tool])[..] else {
+        let [function] = &code_functions([move_tool].iter())[..] else {
             panic!("one function for one tool");
         };
         let expected = json!({"from": 1, "to-path": 2, "to_path": 3});

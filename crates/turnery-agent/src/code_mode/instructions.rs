@@ -83,7 +83,7 @@ mod tests {
                 "required": ["pattern", "value"],
             }),
         );
-        let text = code_instructions(&code_functions(&[search]));
+        let text = code_instructions(&code_functions([search].iter()));
         let function = "def search_files(pattern: str, value: Any, limit: int = None) -> str:\n    \
                         # Searches files.\n    # Returns lines.\n    # pattern: Regular expression.\n    \
                         # value fits this JSON Schema: {\"items\":{\"type\":\"integer\"}}\n";

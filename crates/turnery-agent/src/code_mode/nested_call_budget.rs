@@ -1,14 +1,13 @@
 //! Bounds what the calls of one block pass and return: all of it stays in the session's record.
 
-use serde::Serialize;
+use crate::session::json_bytes;
 use serde_json::Value;
-use std::io;
 use turnery_engine::ToolEnvelope;
 
 /// Maximum size of the arguments and results of a block's calls, images included. Unit: bytes.
 const MAX_BYTES: usize = 32 << 20;
 
-/// What is left for the calls of a block.
+/// Bytes that the calls of a block may still pass and return.
 #[derive(Debug)]
 pub(super) struct NestedCallBudget {
     bytes_left: usize,
@@ -46,24 +45,6 @@ impl NestedCallBudget {
         };
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
     }
-}
-
-/// Returns the length of a value as JSON, without writing it.
-fn json_bytes(value: &impl Serialize) -> usize {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    // Counting never fails.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ impl TypedTool for RunCodeTool {
         }
         let mut interpreter = self.interpreter.lock().await;
         let (session, is_lost) = interpreter.with_variables(&self.variables);
-        let functions = code_functions(&self.tools);
+        let functions = code_functions(self.tools.iter());
         let names: Vec<String> = functions.iter().map(|it| it.name.clone()).collect();
         let (calling, mut calls) = watch::channel(false);
         let mut host = NestedCallHost {

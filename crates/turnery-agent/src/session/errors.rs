@@ -83,7 +83,7 @@ pub enum PromptError {
     Candidate {
         /// Number of the candidate, from 1.
         number: usize,
-        /// What is wrong, and what is possible instead.
+        /// Reason, with what is possible instead.
         reason: String,
     },
     /// The command that was to judge the candidates is empty; the prompt did not begin.

@@ -20,23 +20,23 @@ use super::{
     prompt_guard::PromptGuard,
     prompt_run::{refused_result, unstored_result},
     prompt_scope::PromptScope,
-    result::{PromptEnd, WinnerChanges, missing_outcome},
+    result::{PromptEnd, missing_outcome},
     task::SessionTask,
 };
 use candidate::{CandidatePlace, CandidateRun};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use judging::{WinnerDecision, has_finished};
+use judging::WinnerDecision;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, mpsc},
     time::Instant,
 };
 use turnery_engine::{
-    CommitError, LimitKind, LoopId, LoopRecord, Outcome, ReachedLimit, TurnStop,
-    parallel_group::{JudgeReport, parallel_start_event, record_winner},
+    CommitError, LimitKind, LoopRecord, Outcome, ReachedLimit, TurnStop,
+    parallel_group::{parallel_start_event, record_winner},
 };
 use turnery_store::Commit;
-use turnery_tools::{CandidateFolders, FolderChanges, FolderChangesError, PendingChanges};
+use turnery_tools::{CandidateFolders, FolderChanges, FolderChangesError};
 
 /// Time that the group waits for its candidates after a cancel. Practically unlimited, because each candidate
 /// ends within its own grace period.
@@ -147,7 +147,6 @@ impl SessionTask {
             .run_guarded(self, collecting, Duration::ZERO)
             .await?
             .unwrap_or_default();
-        let mut result_changes = None;
         let began = Instant::now();
         let WinnerDecision {
             winner,
@@ -162,33 +161,14 @@ impl SessionTask {
             false => winner,
         };
         let changes = changes.get_mut(place).and_then(Option::take);
-        let pending = match changes {
-            Some(Ok(changes)) if !changes.is_empty() => {
-                let check = judge_report.command.as_ref().and_then(|judged| {
-                    let mut results = judged.results.iter();
-                    results.find(|it| it.loop_id == ids[winner])
-                });
-                let label = evaluation.label_with_check(winner, check);
-                Some(Arc::new(PendingChanges::new(changes, label)))
+        let (pending, result_changes) = match changes {
+            Some(changes) => {
+                let judged = judge_report.command.as_ref();
+                let label = evaluation.label_with_check(winner, &ids[winner], judged);
+                let report = &mut judge_report;
+                apply_winner::check_changes(changes, label, &ids[winner], report).await
             }
-            Some(Ok(_)) | None => None,
-            Some(Err(error)) => {
-                add_issue(&mut judge_report, &error);
-                result_changes = Some(WinnerChanges::NotApplied {
-                    files: Vec::new(),
-                    reason: error.to_string(),
-                    kept: None,
-                });
-                None
-            }
-        };
-        let pending = match pending {
-            Some(pending) if has_failed_check(&judge_report, &ids[winner]) => {
-                let reason = "the judging command failed for every candidate";
-                result_changes = Some(apply_winner::keep(&pending, reason).await);
-                None
-            }
-            other => other,
+            None => (None, None),
         };
         record_winner(&mut records, winner, &judge_report);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
@@ -344,20 +324,11 @@ async fn collect_changes(
     let mut changes = Vec::new();
     for (index, record) in records.iter().enumerate() {
         changes.push(match folders {
-            Some(folders) if has_finished(record) => Some(folders.changes(index).await),
+            Some(folders) if judging::has_finished(record) => Some(folders.changes(index).await),
             Some(_) | None => None,
         });
     }
     changes
-}
-
-/// Reports changes of the winner that cannot be applied.
-fn add_issue(report: &mut JudgeReport, error: &FolderChangesError) {
-    let text = format!("the winner's changes were not applied: {error}");
-    report.issue = Some(match report.issue.take() {
-        Some(issue) => format!("{issue}; {text}"),
-        None => text,
-    });
 }
 
 /// Returns the prompt limit that stopped one of these loops. The bound on a single response does not count.
@@ -422,12 +393,4 @@ fn group_outcome(
 
 fn lost_error(why: impl Into<String>) -> PromptError {
     PromptError::Lost(CommitError::Store(why.into()))
-}
-
-/// Returns true if a command judged the candidates and did not succeed for this one.
-fn has_failed_check(report: &JudgeReport, candidate: &LoopId) -> bool {
-    report.command.as_ref().is_some_and(|judged| {
-        let mut results = judged.results.iter();
-        !results.any(|it| it.loop_id == *candidate && it.is_passed())
-    })
 }

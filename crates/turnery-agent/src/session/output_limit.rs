@@ -7,6 +7,8 @@ mod prune;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use json_size::json_bytes;
+
 use json_size::json_size;
 use turnery_engine::ToolEnvelope;
 use turnery_tools::Progress;

@@ -23,15 +23,14 @@ pub struct PromptResult {
     pub turns: u32,
     /// Its loops in order, as stored: one, plus one per frame (LASH-13). Empty if a hook rejected the prompt.
     pub loops: Vec<Arc<LoopRecord>>,
-    /// What became of the files that the winner of an evaluation changed in a folder of its own; `None` if it changed
-    /// none.
+    /// Changes that the winner of an evaluation made in a folder of its own, applied or kept; `None` if it made none.
     pub changes: Option<WinnerChanges>,
     /// False if the prompt was cancelled and the store does not respond: the last loop is being stored in the
     /// background, or is lost. The session's next prompt waits for that.
     pub is_stored: bool,
 }
 
-/// What became of the files that the winner of an evaluation changed in a folder of its own.
+/// Changes that the winner of an evaluation made in a folder of its own, and whether they were applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WinnerChanges {
     /// All were applied to the session's folder.
@@ -39,7 +38,7 @@ pub enum WinnerChanges {
         /// Changed files, relative to the folder.
         files: Vec<PathBuf>,
     },
-    /// None was applied.
+    /// The session's folder has none of them.
     NotApplied {
         /// Files that would have changed, relative to the folder; empty if they could not be collected.
         files: Vec<PathBuf>,

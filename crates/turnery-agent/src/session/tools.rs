@@ -21,17 +21,11 @@ pub(crate) struct SessionTools {
 impl SessionTools {
     /// Creates the sources of a session whose requests begin with the system prompt `system`.
     pub(crate) fn new(base: Toolbox, servers: Option<Arc<McpServers>>, system: &str) -> Self {
-        let changes = servers.as_ref().map(|servers| {
-            let mut changes = servers.changes();
-            // The tool that waits for starting servers is needed from the first call.
-            changes.mark_changed();
-            changes
-        });
         Self {
             prefix: RequestPrefix::new(&base, system),
             base,
             allowed: None,
-            changes,
+            changes: servers.as_ref().map(watch_changes),
             servers,
         }
     }
@@ -47,28 +41,23 @@ impl SessionTools {
     ) -> Self {
         let base = ask_user::without_ask_user(&self.base, client);
         let servers = self.servers.clone().filter(|_| has_servers);
-        let mut tools = Self::new(base, servers, system);
-        if let Some(allowed) = allowed {
-            tools.allowed = Some(allowed.into());
-            tools.base = tools.narrow(tools.base.clone());
+        let toolbox = combine(base.clone(), servers.as_deref(), allowed);
+        Self {
+            prefix: RequestPrefix::new(&toolbox, system),
+            base,
+            allowed: allowed.map(Arc::from),
+            changes: servers.as_ref().map(watch_changes),
+            servers,
         }
-        tools.prefix = RequestPrefix::new(&tools.current(), system);
-        tools
     }
 
     /// Returns all tools that can be called now.
     pub(super) fn current(&self) -> Toolbox {
-        let servers = self.servers.as_ref();
-        let more = servers.map_or_else(Vec::new, |servers| servers.tools());
-        self.narrow(self.base.clone().with_extra_tools(more))
-    }
-
-    /// Removes the tools that a candidate may not use.
-    fn narrow(&self, toolbox: Toolbox) -> Toolbox {
-        match &self.allowed {
-            Some(allowed) => toolbox.with_only(allowed),
-            None => toolbox,
-        }
+        combine(
+            self.base.clone(),
+            self.servers.as_deref(),
+            self.allowed.as_deref(),
+        )
     }
 
     /// Returns true if the session itself has this tool.
@@ -108,10 +97,7 @@ impl SessionTools {
             match coming {
                 Some(servers) => {
                     servers.wait_for_server_of_tool(&name).await;
-                    let toolbox = base.with_extra_tools(servers.tools());
-                    allowed
-                        .iter()
-                        .fold(toolbox, |toolbox, allowed| toolbox.with_only(allowed))
+                    combine(base, Some(&servers), allowed.as_deref())
                 }
                 None => toolbox,
             }
@@ -120,17 +106,31 @@ impl SessionTools {
 
     /// Returns the toolbox if it has changed since the last call.
     pub(super) fn take_changed(&mut self, system: &str) -> Option<Toolbox> {
-        let (Some(servers), Some(changes)) = (&self.servers, &mut self.changes) else {
-            return None;
-        };
+        let changes = self.changes.as_mut()?;
         // An error means that the servers are gone: nothing changes any more.
         if !changes.has_changed().unwrap_or(false) {
             return None;
         }
         changes.mark_unchanged();
-        let toolbox = self.base.clone().with_extra_tools(servers.tools());
-        let toolbox = self.narrow(toolbox);
+        let toolbox = self.current();
         self.prefix = RequestPrefix::new(&toolbox, system);
         Some(toolbox)
+    }
+}
+
+/// Returns a receiver of the changes of the servers' tools, the first of them at once: the tool that waits for starting
+/// servers is needed from the first call.
+fn watch_changes(servers: &Arc<McpServers>) -> watch::Receiver<u64> {
+    let mut changes = servers.changes();
+    changes.mark_changed();
+    changes
+}
+
+/// Returns the tools of `base` and the servers; if `allowed` is given, only those that it names.
+fn combine(base: Toolbox, servers: Option<&McpServers>, allowed: Option<&[String]>) -> Toolbox {
+    let toolbox = base.with_extra_tools(servers.map_or_else(Vec::new, McpServers::tools));
+    match allowed {
+        Some(allowed) => toolbox.with_only(allowed),
+        None => toolbox,
     }
 }

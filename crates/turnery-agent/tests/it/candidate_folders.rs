@@ -505,14 +505,14 @@ async fn deny_rule_about_session_folder_applies_to_copies() {
 #[tokio::test]
 async fn interjection_while_changes_are_applied_becomes_next_prompt() {
     let world = repository(&[writer("a", "f")], Mode::Ask);
-    let world = world.with_answers(&[choose("allow_once"), choose("allow_once")]);
-    *world.client.delay.lock().unwrap() = std::time::Duration::from_millis(50);
+    let world = world.with_answers(&[choose("allow_once")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let candidates = in_mode(&["a"], Mode::Ask);
     let running = evaluate(&session, candidates, SelectionStrategy::First);
     let (result, ()) = tokio::join!(running, async {
         yield_while(|| world.client.asked.lock().unwrap().len() < 2).await;
         session.steer(vec![Content::text("and tests")]).unwrap();
+        world.client.answer(choose("allow_once"));
     });
     let result = result.unwrap();
     assert_eq!(result.changes, applied(&["f"]));

@@ -24,7 +24,7 @@ use turnery_engine::{SessionId, Timestamp, ToolEnvelope};
 use turnery_store::{Clock, MemoryStore, NextEffect, Owner, Store};
 use turnery_tools::{EffectKind, EffectPolicy, FunctionTool, Toolbox};
 
-/// What a test handler does with a delivery.
+/// Reaction of a test handler to a delivery.
 #[derive(Clone, Copy)]
 enum Reaction {
     Deliver,
@@ -416,7 +416,7 @@ async fn effects_of_sub_agent_are_delivered_by_parent() {
     drop(prompt);
 }
 
-/// What the losing candidate requested never happens.
+/// Effects that the losing candidate requested are never delivered.
 #[tokio::test(start_paused = true)]
 async fn only_effects_of_the_winner_are_delivered() {
     let (store, handler) = (store_with_virtual_clock(), TestHandler::new(&[]));

@@ -1,6 +1,6 @@
 //! Test fixture: scripted model and tools, and a recording client.
 
-use crate::{frames::report_and_wait, nested_calls};
+use crate::{frames::report_and_wait, nested_calls, test_client::TestClient};
 use futures_util::future::BoxFuture;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -12,9 +12,8 @@ use std::{
 use tokio::sync::{Barrier, Notify, mpsc};
 use tokio_util::sync::PollSender;
 use turnery_agent::{
-    Agent, CancellationToken, Client, ClientPorts, Hooks, OpenRequest, Outbox, OutboxItem,
-    PermissionAnswer, PermissionRequest, PromptHandle, PromptOptions, PromptResult, Session,
-    Settings, SubAgentTool,
+    Agent, CancellationToken, ClientPorts, Hooks, OpenRequest, Outbox, OutboxItem,
+    PermissionAnswer, PromptHandle, PromptOptions, PromptResult, Session, Settings, SubAgentTool,
 };
 use turnery_engine::{
     CallDetail, ChildUsage, Content, Event, EventKind, LoopRecord, ModelDelta, ModelError,
@@ -89,10 +88,11 @@ impl TestModel {
     }
 }
 
-struct CallCounter(Arc<Mutex<usize>>);
+/// Counts a call while it lives.
+pub(crate) struct CallCounter(Arc<Mutex<usize>>);
 
 impl CallCounter {
-    fn new(count: &Arc<Mutex<usize>>) -> Self {
+    pub(crate) fn new(count: &Arc<Mutex<usize>>) -> Self {
         *count.lock().unwrap() += 1;
         Self(Arc::clone(count))
     }
@@ -305,37 +305,6 @@ impl Outbox for TestOutbox {
 
     fn release_slot(&mut self) {
         self.0.abort_send();
-    }
-}
-
-/// Client that gives scripted answers in order, then none.
-#[derive(Default)]
-pub(crate) struct TestClient {
-    pub(crate) answers: Mutex<VecDeque<PermissionAnswer>>,
-    /// How long each answer takes.
-    pub(crate) delay: Mutex<std::time::Duration>,
-    pub(crate) asked: Mutex<Vec<PermissionRequest>>,
-    pub(crate) was_asked: Notify,
-    /// Open questions.
-    pub(crate) open_questions: Arc<Mutex<usize>>,
-}
-
-impl Client for TestClient {
-    fn request_permission(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
-        Box::pin(async move {
-            let _open = CallCounter::new(&self.open_questions);
-            self.asked.lock().unwrap().push(ask);
-            self.was_asked.notify_one();
-            let delay = *self.delay.lock().unwrap();
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
-            }
-            let answer = self.answers.lock().unwrap().pop_front();
-            match answer {
-                Some(answer) => answer,
-                None => std::future::pending().await,
-            }
-        })
     }
 }
 

@@ -155,7 +155,7 @@ pub(crate) async fn report_and_wait(cx: &ToolCx) -> ToolEnvelope {
     ToolEnvelope::text("stopped half way")
 }
 
-/// What a tool reports while it runs is passed on at once and in order.
+/// Reports of a running tool are passed on at once and in order.
 // proves: TURN-41
 #[tokio::test(start_paused = true)]
 async fn reports_of_running_tool_are_events() {

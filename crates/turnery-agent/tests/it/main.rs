@@ -39,4 +39,5 @@ mod steering;
 mod store_failures;
 mod sub_agent_limits;
 mod sub_agents;
+mod test_client;
 mod tool_telemetry;

@@ -222,6 +222,13 @@ fn judge_reply_is_first_number() {
     }
 }
 
+fn judged<const N: usize>(results: [CandidateCheck; N]) -> CommandJudgement {
+    CommandJudgement {
+        command: "test".to_owned(),
+        results: results.into(),
+    }
+}
+
 fn check(n: usize, exit_code: Option<i32>) -> CandidateCheck {
     CandidateCheck {
         loop_id: id(n),
@@ -235,8 +242,8 @@ fn check(n: usize, exit_code: Option<i32>) -> CandidateCheck {
 fn first_candidate_that_passes_the_command_wins() {
     let records = [1, 2].map(|n| loop_of_two(n).recorder.into_record().unwrap());
     let winner = |codes: [Option<i32>; 2]| {
-        let checks = [check(1, codes[0]), check(2, codes[1])];
-        select_by_command(&records, &[0, 1], &checks)
+        let judged = judged([check(1, codes[0]), check(2, codes[1])]);
+        select_by_command(&records, &[0, 1], &judged)
     };
     assert_eq!(winner([Some(0), Some(0)]), 0);
     assert_eq!(winner([Some(1), Some(0)]), 1);
@@ -244,8 +251,9 @@ fn first_candidate_that_passes_the_command_wins() {
     assert_eq!(winner([Some(2), Some(1)]), 0);
     assert_eq!(winner([Some(2), None]), 0);
     // A loop that cannot win does not, whatever was checked.
-    assert_eq!(select_by_command(&records, &[1], &[check(1, Some(0))]), 1);
-    assert_eq!(select_by_command(&records, &[], &[]), 0);
+    let first_passed = judged([check(1, Some(0))]);
+    assert_eq!(select_by_command(&records, &[1], &first_passed), 1);
+    assert_eq!(select_by_command(&records, &[], &judged([])), 0);
 }
 
 // proves: LOOP-72, LOOP-73, LOOP-74, LOOP-76, LOOP-77

@@ -210,7 +210,7 @@ async fn deleted_session_has_no_effects(world: &World) {
     assert_eq!(world.store.check(None).await, Ok(Vec::new()));
 }
 
-/// What is delivered is what was requested: a changed effect is reported and not delivered, and the next one is.
+/// A damaged effect is reported and not delivered, and the next one is.
 #[tokio::test]
 async fn damaged_effect_is_not_delivered() {
     for change in ["tool_name = 'pay'", "effect = '{'", "checksum = 7"] {

@@ -4,21 +4,17 @@ use super::CandidateFoldersError;
 use crate::{
     GitSettings, Workspace,
     policy::git::environment::apply_git_settings,
-    processes::{ChildPipes, ProcessTree, ProgramSpec},
-    shell::{HIDDEN_ENV, inherited_env, strip_project_code},
+    processes::{ProgramSpec, run_piped},
+    shell::{hidden_variables, inherited_env, strip_project_code},
     workspace::canonicalize,
 };
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fs, io,
+    fs,
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
     time::Duration,
-};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    time::timeout,
 };
 
 /// Time limit of one git command.
@@ -44,8 +40,7 @@ impl SourceRepository {
         if !cwd.ancestors().any(is_marked) {
             return Ok(None);
         }
-        let hidden: Vec<String> = HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect();
-        let mut environment = inherited_env(&hidden);
+        let mut environment = inherited_env(&hidden_variables([]));
         strip_project_code(&mut environment, cwd, workspace);
         apply_git_settings(GitSettings::Hardened, &mut environment);
         let mut found = Self {
@@ -101,53 +96,23 @@ impl SourceRepository {
 
     /// Runs git in the work tree. Returns its output.
     async fn git(&self, args: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, CandidateFoldersError> {
-        let shown = || {
-            let words = args
-                .iter()
-                .map(|arg| arg.as_ref().to_string_lossy().into_owned());
-            words.collect::<Vec<_>>().join(" ")
+        let failed = |why: &str| {
+            let words = args.iter().map(|arg| arg.as_ref().to_string_lossy());
+            let words: Vec<_> = words.collect();
+            CandidateFoldersError::Git(format!("git {}: {why}", words.join(" ")))
         };
-        let failed = |why: &dyn std::fmt::Display| {
-            CandidateFoldersError::Git(format!("git {}: {why}", shown()))
-        };
-        let started = ProcessTree::spawn_piped(ProgramSpec {
+        let program = ProgramSpec {
             program: "git".into(),
             args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
             working_directory: self.top.clone(),
             environment: self.environment.clone(),
             confinement: None,
-        });
-        let (mut tree, pipes) = started.await.map_err(|error| failed(&error))?;
-        let ChildPipes {
-            stdin,
-            stdout,
-            stderr,
-        } = pipes;
-        drop(stdin);
-        let talk = async {
-            let exit = async {
-                tree.wait_exit().await?;
-                tree.kill();
-                Ok(())
-            };
-            let (output, errors, ()) =
-                tokio::try_join!(read_bounded(stdout), read_bounded(stderr), exit)?;
-            Ok::<_, io::Error>((output, errors))
         };
-        let talked = timeout(GIT_TIMEOUT, talk).await;
-        let finished = tree.finish().await.map_err(|error| failed(&error))?;
-        let (output, errors) = talked
-            .map_err(|_| failed(&"it took too long"))?
-            .map_err(|error| failed(&error))?;
-        match finished.status {
-            Some(status) if status.success() => Ok(output),
-            Some(_) | None => Err(failed(&String::from_utf8_lossy(&errors).trim())),
+        let ended = run_piped(program, &[], GIT_TIMEOUT, MAX_OUTPUT_BYTES).await;
+        let ended = ended.map_err(|why| failed(&why))?;
+        match ended.finished.status {
+            Some(status) if status.success() => Ok(ended.stdout),
+            Some(_) | None => Err(failed(String::from_utf8_lossy(&ended.stderr).trim())),
         }
     }
-}
-
-async fn read_bounded(pipe: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
-    let mut read = Vec::new();
-    pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut read).await?;
-    Ok(read)
 }

@@ -15,7 +15,7 @@ use super::{
     transport::{ConnectedClient, Transport},
     wait_for_server::WaitForServerTool,
 };
-use crate::{Tool, TraceContext, TypedTool as _, policy::program_files, shell::HIDDEN_ENV};
+use crate::{Tool, TraceContext, TypedTool as _, policy::program_files, shell::hidden_variables};
 use futures_util::future::{BoxFuture, join_all, ready};
 use std::{
     collections::HashSet,
@@ -81,9 +81,8 @@ impl McpServers {
     /// Creates the servers without starting them.
     #[must_use]
     pub fn new(servers: &[McpServer], launch: &McpLaunchOptions) -> Self {
-        let hidden = HIDDEN_ENV.iter().copied();
-        let hidden = hidden.chain(launch.hidden_env.iter().map(String::as_str));
-        let hidden_env: Arc<[String]> = hidden.map(str::to_uppercase).collect();
+        let hidden_env: Arc<[String]> =
+            hidden_variables(launch.hidden_env.iter().map(String::as_str)).into();
         let cwd = launch
             .roots
             .first()

@@ -69,6 +69,11 @@ impl SimpleCommand {
         let args = self.args.iter().map(ShellWord::known_text);
         std::iter::once(Some(&*self.name)).chain(args).collect()
     }
+
+    /// Returns the arguments whose value is certain.
+    pub(crate) fn known_args(&self) -> impl Iterator<Item = &str> + Clone {
+        self.args.iter().filter_map(ShellWord::known_text)
+    }
 }
 
 impl CommandLine {

@@ -241,7 +241,7 @@ fn has_unresolved_word(command: &SimpleCommand) -> bool {
 /// Returns true if the command fails to read a folder, so that a word such as `.` means something else.
 fn reads_no_folder(command: &SimpleCommand) -> bool {
     let program = ProgramName::new(&command.name);
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     match program.is("jq") {
         // It loads modules from the folder after `-L`, and from those that a filter names.
         true => !words.any(|word| {
@@ -260,7 +260,7 @@ fn reads_no_folder(command: &SimpleCommand) -> bool {
 fn searches_working_folder(command: &SimpleCommand) -> bool {
     let program = ProgramName::new(&command.name);
     let is_recursive = || {
-        let mut args = command.args.iter().filter_map(|arg| arg.known_text());
+        let mut args = command.known_args();
         // `--recursive`, `--dereference-recursive` and `--directories` may be abbreviated.
         args.any(|arg| match arg.strip_prefix("--") {
             Some(long) => ["r", "de", "di"]

@@ -173,7 +173,7 @@ pub(crate) fn classify_change(command: &SimpleCommand) -> GitChange {
 /// Returns true if a format or sort order asks for the signer of a commit, for which git starts gpg: `%G?`,
 /// `%+GS`, `%(*signature)`, `--sort=signature`.
 fn starts_gpg(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     // These have no formats, but messages and names of files.
     if matches!(words.clone().next(), Some("add" | "commit")) && command.name == "git" {
         return false;

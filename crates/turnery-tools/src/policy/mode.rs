@@ -24,6 +24,12 @@ impl Mode {
     /// All modes, in the order in which they are offered.
     pub const ALL: [Self; 4] = [Self::Ask, Self::Edit, Self::Plan, Self::Auto];
 
+    /// Returns the mode with this name; `None` if there is none.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
+
     /// Returns the name used in the configuration and on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {

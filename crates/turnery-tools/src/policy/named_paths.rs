@@ -33,11 +33,7 @@ pub(super) fn named_paths(
         Some([first, args @ ..]) if is_usual && first.known_text() == Some("commit") => {
             git::words_but_messages(args)
         }
-        Some(_) | None => command
-            .args
-            .iter()
-            .filter_map(|arg| arg.known_text())
-            .collect(),
+        Some(_) | None => command.known_args().collect(),
     };
     let mut folders = bases.to_vec();
     if git::is_git(command) {

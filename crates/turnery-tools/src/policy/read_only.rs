@@ -371,7 +371,7 @@ fn is_public_git_key(key: &str) -> bool {
 
 /// Returns true if a search follows links.
 fn search_follows_links(command: &SimpleCommand) -> bool {
-    let mut args = command.args.iter().filter_map(ShellWord::known_text);
+    let mut args = command.known_args();
     if command.name == "git" {
         return args.next() == Some("grep");
     }

@@ -45,6 +45,12 @@ pub const HIDDEN_ENV: &[&str] = &[
     "TOKEN",
 ];
 
+/// Returns the patterns of all variables to hide: those of [`HIDDEN_ENV`] and `more`, in capitals.
+pub(crate) fn hidden_variables<'a>(more: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let names = HIDDEN_ENV.iter().copied().chain(more);
+    names.map(str::to_uppercase).collect()
+}
+
 /// Variables that match [`HIDDEN_ENV`] but hold no secret: names and dates of git authors, and the locations
 /// of the ssh agent and of the X cookies.
 const NOT_SECRET: &[&str] = &["GIT_AUTHOR_*", "SSH_AUTH_SOCK", "XAUTHORITY"];

@@ -2,10 +2,14 @@
 
 use super::exit_status::CommandExit;
 use crate::{
-    CommandLineLimits, Confinement, Workspace,
+    CommandLineLimits, Confinement, ToolCx, Workspace,
     policy::{GitSettings, HiddenFiles, needs_hardened_git, only_reads},
 };
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Messages of programs when the system denies access, in lower case.
 const REFUSAL_MESSAGES: &[&str] = &[
@@ -40,6 +44,20 @@ pub(crate) struct RunPlan {
     pub(crate) loads_no_project_code: bool,
     /// Settings of git.
     pub(crate) git: GitSettings,
+}
+
+/// Returns the plan for a line of a call, like [`plan`]. Plans on another thread, so that no session waits for the disk;
+/// fails if the program is shutting down.
+pub(crate) async fn plan_call(
+    line: String,
+    cwd: PathBuf,
+    outside: Option<String>,
+    cx: &ToolCx,
+) -> Result<RunPlan, JoinError> {
+    let (workspace, hidden) = (Arc::clone(&cx.workspace), cx.hidden.clone());
+    let limits = cx.line_limits;
+    let planning = move || plan(&line, &cwd, outside.as_deref(), limits, &hidden, &workspace);
+    spawn_blocking(planning).await
 }
 
 /// Returns the plan for a line that may run. While the sandbox is active, a read-only line runs locally and

@@ -2,14 +2,13 @@
 //! is confined like the commands of the session, because it may run code that a model has written.
 
 use super::{
-    HIDDEN_ENV,
     exit_status::CommandExit,
+    hidden_variables,
     local_process::{self, ProcessSettings},
     run_plan,
 };
-use crate::{CommandLineLimits, GitSettings, ToolCx};
-use std::{fmt::Write as _, sync::Arc, time::Duration};
-use tokio::task::spawn_blocking;
+use crate::{GitSettings, ToolCx};
+use std::{fmt::Write as _, time::Duration};
 
 /// Maximum output that is kept, from its beginning and its end. Unit: bytes.
 const MAX_KEPT_BYTES: usize = 16 << 10;
@@ -24,7 +23,7 @@ pub struct UserCommandOutput {
 }
 
 /// Runs a command line in the working directory of `cx`, for at most `limit`. `hidden_env` are patterns of variables
-/// that it does not see, in addition to [`HIDDEN_ENV`]. Dropping the future kills the command and all that it
+/// that it does not see, in addition to [`HIDDEN_ENV`](super::HIDDEN_ENV). Dropping the future kills the command and all that it
 /// started.
 pub async fn run_user_command(
     line: &str,
@@ -36,29 +35,19 @@ pub async fn run_user_command(
         exit_code: None,
         text: format!("the command did not start: {why}"),
     };
-    let (owned, workspace) = (line.to_owned(), Arc::clone(&cx.workspace));
-    let hidden = cx.hidden.clone();
-    let planning = spawn_blocking(move || {
-        let limits = CommandLineLimits::default();
-        run_plan::plan(&owned, workspace.cwd(), None, limits, &hidden, &workspace)
-    });
-    let plan = match planning.await {
+    let cwd = cx.workspace.cwd();
+    let plan = match run_plan::plan_call(line.to_owned(), cwd.to_owned(), None, cx).await {
         Ok(plan) => plan,
         Err(error) => return not_started(&error),
     };
-    let hidden_env: Vec<String> = HIDDEN_ENV
-        .iter()
-        .map(|name| (*name).to_owned())
-        .chain(hidden_env.iter().map(|name| name.to_uppercase()))
-        .collect();
     let settings = ProcessSettings {
-        hidden: &hidden_env,
+        hidden: &hidden_variables(hidden_env.iter().map(String::as_str)),
         passed: &[],
         confinement: plan.confinement.as_ref(),
         loads_no_project_code: false,
         git: GitSettings::Unrestricted,
     };
-    match local_process::run(line, cx.workspace.cwd(), limit, settings, cx).await {
+    match local_process::run(line, cwd, limit, settings, cx).await {
         Ok((exit, _, output)) => {
             let mut text = shorten(&output);
             let (exit_code, why) = match exit {

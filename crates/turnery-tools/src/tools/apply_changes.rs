@@ -57,12 +57,18 @@ impl PendingChanges {
     }
 
     /// Keeps the changes in a private folder for temporary files and returns it: `changes.diff` with the text, and
-    /// the new files below `files`. Does so once. Blocks.
+    /// the new files below `files`. Does so once.
     ///
     /// # Errors
     ///
     /// Fails if the disk does.
-    pub fn keep(&self) -> io::Result<&Path> {
+    pub async fn keep(self: &Arc<Self>) -> io::Result<PathBuf> {
+        let pending = Arc::clone(self);
+        let kept = spawn_blocking(move || pending.write_once().map(Path::to_owned)).await;
+        kept.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    fn write_once(&self) -> io::Result<&Path> {
         if let Some(kept) = self.kept.get() {
             return Ok(kept);
         }
@@ -75,9 +81,7 @@ impl PendingChanges {
 
     /// Returns where the changes are kept, for a message; the reason if they cannot be.
     pub async fn describe_kept(self: &Arc<Self>) -> String {
-        let pending = Arc::clone(self);
-        let kept = spawn_blocking(move || pending.keep().map(Path::to_owned)).await;
-        match kept.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        match self.keep().await {
             Ok(folder) => format!("they are kept in {}", folder.display()),
             Err(error) => format!("they could not be kept: {error}"),
         }

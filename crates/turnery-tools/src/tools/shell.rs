@@ -5,8 +5,8 @@ use crate::{
     call_errors::{execution_error, validation_error},
     grace,
     shell::{
-        HIDDEN_ENV, client_terminal, command_preview, local_process,
-        run_plan::{self, RunPlan},
+        client_terminal, command_preview, hidden_variables, local_process,
+        run_plan,
     },
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
@@ -18,10 +18,8 @@ use serde_json::{Value, json};
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
-use tokio::task::spawn_blocking;
 use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -60,10 +58,8 @@ impl Shell {
     /// `*` at either end of a name stands for any text.
     #[must_use]
     pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let hidden_env = HIDDEN_ENV.iter().copied().chain(names);
-        let hidden_env = hidden_env.map(str::to_uppercase).collect();
         Self {
-            hidden_env,
+            hidden_env: hidden_variables(names),
             passed_env: Vec::new(),
         }
     }
@@ -128,19 +124,6 @@ fn detail(args: &ShellArgs, cwd: &Path, workspace: &Workspace) -> CallDetail {
         locations: Vec::new(),
         artifacts,
     }
-}
-
-/// Returns where and how the command runs. Runs on another thread, so that no session waits for the disk.
-async fn plan(args: &ShellArgs, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, ToolError> {
-    let (line, outside) = (args.command.clone(), args.outside_sandbox.clone());
-    let (cwd, workspace, limits) = (cwd.to_owned(), Arc::clone(&cx.workspace), cx.line_limits);
-    let hidden = cx.hidden.clone();
-    let planning = spawn_blocking(move || {
-        run_plan::plan(&line, &cwd, outside.as_deref(), limits, &hidden, &workspace)
-    });
-    planning.await.map_err(|_| {
-        execution_error("the command was not run: turnery could not find out what it does")
-    })
 }
 
 impl TypedTool for Shell {
@@ -211,7 +194,11 @@ impl TypedTool for Shell {
         check(&args)?;
         let cwd = resolve_cwd(&args, &cx.workspace)?;
         let limit = limit(args.timeout_ms);
-        let plan = plan(&args, &cwd, cx).await?;
+        let outside = args.outside_sandbox.clone();
+        let planning = run_plan::plan_call(args.command.clone(), cwd.clone(), outside, cx);
+        let plan = planning.await.map_err(|_| {
+            execution_error("the command was not run: turnery could not find out what it does")
+        })?;
         if plan.may_use_terminals
             && let Some(terminals) = cx.workspace.terminals()
         {

@@ -52,7 +52,7 @@ pub(super) struct RunResult {
     /// Result of each model's candidate, with `--try`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateReport>,
-    /// What became of the files that the chosen candidate changed, with `--try`.
+    /// Changes of the chosen candidate, applied or kept, with `--try`.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<ChangesReport>,
     /// From the start of the process.

@@ -47,10 +47,9 @@ struct TriedModel {
 
 /// Parses `MODEL` or `MODEL=MODE`. A `=` in the name of a model is part of it unless a mode follows the last one.
 fn parse_candidate(text: &str) -> Result<TriedModel, String> {
-    let with_mode = text.rsplit_once('=').and_then(|(name, mode)| {
-        let mut modes = Mode::ALL.into_iter();
-        Some((name, modes.find(|it| it.as_str() == mode)?))
-    });
+    let with_mode = text
+        .rsplit_once('=')
+        .and_then(|(name, mode)| Some((name, Mode::parse(mode)?)));
     let (name, mode) = match with_mode {
         Some((name, mode)) => (name, Some(mode)),
         None => (text, None),
@@ -94,7 +93,7 @@ pub(super) struct CandidateReport {
     judge_output: Option<String>,
 }
 
-/// What became of the files that the winner of `--try` changed.
+/// Changes of the winner of `--try`, and whether they were applied.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ChangesReport {
@@ -187,14 +186,10 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<CandidateReport> {
     let tried = |record: &LoopRecord| {
         let group = record.parallel_group.as_ref()?;
         let config = record.config.as_ref()?;
-        let command = group.command.as_deref();
-        let mut checks = command.into_iter().flat_map(|command| &command.results);
-        let check = checks.find(|check| check.loop_id == record.loop_id);
+        let judged = group.command.as_deref();
+        let check = judged.and_then(|judged| judged.check_of(&record.loop_id));
         let took = record.ended_at? - record.started_at;
-        let finished = matches!(
-            record.outcome,
-            Some(Outcome::Finished(..) | Outcome::FrameSwitch { .. })
-        );
+        let finished = record.outcome.as_ref().is_some_and(Outcome::is_finished);
         let model = ModelName {
             provider: config.provider.clone(),
             model: config.model.clone(),

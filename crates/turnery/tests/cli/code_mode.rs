@@ -2,7 +2,7 @@
 
 use crate::{
     editor::{Editor, StartedProcess},
-    home::Home,
+    home::{Home, wait_for_file},
 };
 use serde_json::{Value, json};
 
@@ -268,10 +268,7 @@ async fn cancel_ends_command_of_code() {
     let (mut editor, id) = Editor::with_session(&home, &args).await;
     editor.send_prompt(2, &id).await;
     let pid = home.project_folder().join("pid");
-    // No event reports that a command has written a file.
-    while !pid.exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_for_file(&pid).await;
     let process = StartedProcess::from_pid_file(&pid);
     let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
     editor.send(cancel).await;

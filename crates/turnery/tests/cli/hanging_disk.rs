@@ -3,7 +3,7 @@
 
 use crate::{
     editor::{Editor, EditorExit, StartedProcess},
-    home::{Home, send_signal},
+    home::{Home, send_signal, wait_for_file},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
-use tokio::{process::Command, time::sleep};
+use tokio::process::Command;
 
 /// Timeout, exceeded only by a hang. The disk hangs until the test ends, so any response proves that it was not
 /// awaited.
@@ -57,13 +57,8 @@ impl HangingDisk {
     /// Waits until a write hangs.
     async fn wait_until_hanging(&self) {
         let seen = self.switch.with_extension("hangs.seen");
-        let hangs = async {
-            while !seen.exists() {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let hangs = tokio::time::timeout(TIMEOUT, hangs).await;
-        hangs.expect("a write hangs: the library is loaded");
+        // The library is loaded then.
+        wait_for_file(&seen).await;
     }
 }
 

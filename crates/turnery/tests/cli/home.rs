@@ -155,6 +155,16 @@ pub(crate) async fn wait_with_output(child: Child) -> CommandOutput {
     }
 }
 
+/// Waits until a file is there. No event reports that a program has written one.
+pub(crate) async fn wait_for_file(path: &Path) {
+    let mut tries = 0;
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        tries += 1;
+        assert!(tries < 6000, "{} is not there", path.display());
+    }
+}
+
 /// Sends a signal to a command.
 pub(crate) fn send_signal(child: &Child, signal: rustix::process::Signal) {
     let id = child.id().expect("still there");

@@ -1,6 +1,9 @@
 //! After the agent was killed, loading the session shows the completed parts of its prompt.
 
-use crate::{editor::Editor, home::Home};
+use crate::{
+    editor::Editor,
+    home::{Home, wait_for_file},
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -164,10 +167,7 @@ async fn killed_prompt_goes_on_where_it_stopped() {
         let session = editor.new_session(&home.project_folder()).await;
         editor.send_prompt(2, &session).await;
         let pid = home.project_folder().join("pid");
-        // No event reports that a command has written a file.
-        while !pid.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        wait_for_file(&pid).await;
         editor.kill().await;
         let said = if by_editor {
             let mut editor = Editor::spawn(&home, &args, &[]);

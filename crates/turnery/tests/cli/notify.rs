@@ -2,11 +2,11 @@
 
 use crate::{
     editor::{Editor, StartedProcess},
-    home::{CommandOutput, Home, send_signal, wait_with_output},
+    home::{CommandOutput, Home, send_signal, wait_for_file, wait_with_output},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 use turnery_store::{ListQuery, Store as _};
 
 /// Model responses: these messages are sent in the first prompt of a session, and each prompt ends with "done".
@@ -89,15 +89,6 @@ fn told_keys(home: &Home) -> Vec<String> {
     let told = json_lines(home, "told");
     let keys = told.iter().filter_map(|it| it["key"].as_str());
     keys.map(str::to_owned).collect()
-}
-
-async fn wait_for_file(path: &Path) {
-    let mut tries = 0;
-    while !path.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        tries += 1;
-        assert!(tries < 6000, "{} is not there", path.display());
-    }
 }
 
 /// The first program never ends: turnery is killed after the commit and before the message is known as delivered.

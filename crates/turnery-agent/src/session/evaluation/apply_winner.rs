@@ -15,13 +15,12 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tokio::task::spawn_blocking;
 use turnery_engine::{
     Content, Limits, LoopId, Message, ModelDelta, ModelError, ModelStop, Outcome, Response,
-    Termination, ToolCall, TurnStop, Usage,
+    Termination, ToolCall, TurnStop, Usage, parallel_group::JudgeReport,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest};
-use turnery_tools::{ApplyChanges, PendingChanges};
+use turnery_tools::{ApplyChanges, FolderChanges, FolderChangesError, PendingChanges};
 
 /// Name of the script in records: it is no model of a provider.
 const SCRIPT: (&str, &str) = ("turnery", "apply-changes");
@@ -74,6 +73,46 @@ impl SessionTask {
     }
 }
 
+/// Returns the changes of a winner that are to be applied, and the result for those that are not: they cannot be, or a
+/// command judged the candidates and did not succeed for this one.
+pub(super) async fn check_changes(
+    changes: Result<FolderChanges, FolderChangesError>,
+    label: String,
+    winner: &LoopId,
+    report: &mut JudgeReport,
+) -> (Option<Arc<PendingChanges>>, Option<WinnerChanges>) {
+    let pending = match changes {
+        Ok(changes) if changes.is_empty() => return (None, None),
+        Ok(changes) => Arc::new(PendingChanges::new(changes, label)),
+        Err(error) => {
+            add_issue(report, &error);
+            let not_applied = WinnerChanges::NotApplied {
+                files: Vec::new(),
+                reason: error.to_string(),
+                kept: None,
+            };
+            return (None, Some(not_applied));
+        }
+    };
+    let mut judged = report.command.iter();
+    match judged.all(|judged| judged.has_passed(winner)) {
+        true => (Some(pending), None),
+        false => {
+            let reason = "the judging command failed for every candidate";
+            (None, Some(keep(&pending, reason).await))
+        }
+    }
+}
+
+/// Reports changes of the winner that cannot be applied.
+fn add_issue(report: &mut JudgeReport, error: &FolderChangesError) {
+    let text = format!("the winner's changes were not applied: {error}");
+    report.issue = Some(match report.issue.take() {
+        Some(issue) => format!("{issue}; {text}"),
+        None => text,
+    });
+}
+
 /// Returns why the changes were not applied; `None` if they were.
 fn find_failure(applied: &PromptResult) -> Option<String> {
     let executions = applied.executions();
@@ -97,9 +136,7 @@ fn changed_files(pending: &PendingChanges) -> Vec<PathBuf> {
 
 /// Keeps changes that were not applied for this reason.
 pub(super) async fn keep(pending: &Arc<PendingChanges>, reason: &str) -> WinnerChanges {
-    let keeper = Arc::clone(pending);
-    let kept = spawn_blocking(move || keeper.keep().map(Path::to_owned)).await;
-    let kept = kept.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let kept = pending.keep().await;
     if let Err(error) = &kept {
         tracing::warn!("changes that were not applied could not be kept: {error}");
     }

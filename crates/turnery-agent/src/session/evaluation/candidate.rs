@@ -58,12 +58,15 @@ impl SessionTask {
         let mut env = self.env.clone();
         env.model = Arc::clone(&candidate.model);
         env.budget = None;
-        env.policy.mode = Mode::Plan;
+        let is_apart = place.workspace.is_some();
+        env.policy.mode = match is_apart {
+            true => candidate.mode,
+            false => Mode::Plan,
+        };
         env.session_options = Some(self.options.subscribe());
         if let Some(system) = &candidate.config.system {
             env.settings.system = Arc::clone(system);
         }
-        let is_apart = place.workspace.is_some();
         if let Some(workspace) = place.workspace
             && !faulty!(CandidateInSessionFolder)
         {
@@ -72,9 +75,6 @@ impl SessionTask {
             env.settings.system =
                 with_folder_note(&env.settings.system, original, workspace.cwd()).into();
             env.workspace = workspace;
-        }
-        if is_apart {
-            env.policy.mode = candidate.mode;
         }
         env.client = match env.policy.mode {
             Mode::Plan => Arc::new(SilentClient),

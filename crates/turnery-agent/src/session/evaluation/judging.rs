@@ -33,6 +33,12 @@ pub(super) struct WinnerDecision {
     pub(super) limit: Option<ReachedLimit>,
 }
 
+/// Reason why a judge did not come to an end, with the limit that was reached, if one was.
+struct JudgeInterruption {
+    reason: String,
+    limit: Option<ReachedLimit>,
+}
+
 impl SessionTask {
     /// Selects the winner, with the judge's help if the prompt has a turn left for that.
     pub(super) async fn choose_winner(
@@ -98,17 +104,17 @@ impl SessionTask {
         };
         let tracer = self.env.tracer.clone();
         let judge = Arc::clone(&evaluation.judge);
-        let judged = timeout(scope.budget.time_left(), async {
+        let judging = async {
             let mut running = RunningModel::start(judge, request, tracer.begin(call));
             loop {
                 if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
                     return end;
                 }
             }
-        });
+        };
         decision.judge_report.model = Some(name.to_string());
-        let why = match guard.run_guarded(self, judged, Duration::ZERO).await {
-            Ok(Some(Ok(Ok(response)))) => {
+        let why = match self.run_judge(judging, scope, guard).await {
+            Ok(Ok(response)) => {
                 let usage = response.usage.map(Usage::normalized).unwrap_or_default();
                 let price = self.env.price(&*evaluation.judge);
                 scope.budget.add_call_usage(&usage, price);
@@ -121,17 +127,41 @@ impl SessionTask {
                 }
                 "it named no answer".to_owned()
             }
-            Ok(Some(Ok(Err(error)))) => error.to_string(),
-            Ok(Some(Err(_))) => {
-                let limit = decision.limit.insert(scope.budget.duration_limit());
-                limit.text.clone()
+            Ok(Err(error)) => error.to_string(),
+            Err(interruption) => {
+                decision.limit = interruption.limit;
+                interruption.reason
             }
-            Ok(None) => "the prompt was cancelled".to_owned(),
-            // The commit will report it.
-            Err(_) => "the session was taken over".to_owned(),
         };
         decision.judge_report.issue = undecided("did not choose", &why);
         decision
+    }
+
+    /// Runs the work of a judge within the time that the prompt has left, while the task serves commands.
+    async fn run_judge<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        scope: &PromptScope,
+        guard: &mut PromptGuard,
+    ) -> Result<T, JudgeInterruption> {
+        let work = timeout(scope.budget.time_left(), work);
+        let reason = match guard.run_guarded(self, work, Duration::ZERO).await {
+            Ok(Some(Ok(done))) => return Ok(done),
+            Ok(Some(Err(_))) => {
+                let limit = scope.budget.duration_limit();
+                return Err(JudgeInterruption {
+                    reason: limit.text.clone(),
+                    limit: Some(limit),
+                });
+            }
+            Ok(None) => "the prompt was cancelled",
+            // The commit will report it.
+            Err(_) => "the session was taken over",
+        };
+        Err(JudgeInterruption {
+            reason: reason.to_owned(),
+            limit: None,
+        })
     }
 
     /// Runs the command in the folder of each candidate that finished, one after the other.
@@ -153,7 +183,7 @@ impl SessionTask {
             .map(|workspace| self.judge_cx(workspace))
             .collect();
         let hidden_env = Arc::clone(&self.env.hidden_env);
-        let checking = timeout(scope.budget.time_left(), async {
+        let checking = async {
             for (place, cx) in finished.iter().zip(&contexts) {
                 let output = run_user_command(&command.line, command.timeout, &hidden_env, cx);
                 let output = output.await;
@@ -163,32 +193,27 @@ impl SessionTask {
                     output: output.text,
                 });
             }
-        });
-        let why = match guard.run_guarded(self, checking, Duration::ZERO).await {
-            Ok(Some(Ok(()))) => None,
-            Ok(Some(Err(_))) => {
-                let limit = decision.limit.insert(scope.budget.duration_limit());
-                Some(limit.text.clone())
-            }
-            Ok(None) => Some("the prompt was cancelled".to_owned()),
-            // The commit will report it.
-            Err(_) => Some("the session was taken over".to_owned()),
         };
+        let interruption = self.run_judge(checking, scope, guard).await.err();
         let line = &command.line;
-        decision.judge_report.issue = match why {
-            Some(why) => Some(format!("`{line}` did not judge all candidates ({why})")),
+        decision.judge_report.issue = match interruption {
+            Some(JudgeInterruption { reason, limit }) => {
+                decision.limit = limit;
+                Some(format!("`{line}` did not judge all candidates ({reason})"))
+            }
             None if results.iter().any(CandidateCheck::is_passed) || results.is_empty() => None,
             None => Some(format!(
                 "`{line}` failed for all candidates, so the first of them was taken"
             )),
         };
-        if !finished.is_empty() {
-            decision.winner = select_by_command(records, finished, &results);
-        }
-        decision.judge_report.command = Some(CommandJudgement {
+        let judged = CommandJudgement {
             command: line.clone(),
             results,
-        });
+        };
+        if !finished.is_empty() {
+            decision.winner = select_by_command(records, finished, &judged);
+        }
+        decision.judge_report.command = Some(judged);
         decision
     }
 
@@ -215,8 +240,5 @@ impl SessionTask {
 
 /// Returns true if a loop ended by itself.
 pub(super) fn has_finished(record: &LoopRecord) -> bool {
-    match record.outcome {
-        Some(Outcome::Finished(..) | Outcome::FrameSwitch { .. }) => true,
-        Some(Outcome::Stopped(_)) | None => false,
-    }
+    record.outcome.as_ref().is_some_and(Outcome::is_finished)
 }

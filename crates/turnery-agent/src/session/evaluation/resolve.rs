@@ -7,7 +7,7 @@ use crate::{
     evaluate::{Candidate, JudgeCommand, SelectionStrategy},
 };
 use std::sync::Arc;
-use turnery_engine::CandidateCheck;
+use turnery_engine::{CommandJudgement, LoopId};
 use turnery_models::Model;
 use turnery_tools::{CandidateFoldersError, Mode};
 
@@ -59,18 +59,23 @@ impl Evaluation {
     }
 
     /// Describes a candidate to the user, with the result of the command that judged it.
-    pub(super) fn label_with_check(&self, index: usize, check: Option<&CandidateCheck>) -> String {
+    pub(super) fn label_with_check(
+        &self,
+        index: usize,
+        loop_id: &LoopId,
+        judged: Option<&CommandJudgement>,
+    ) -> String {
         let label = self.label(index);
-        match (self.judge_command(), check) {
-            (Some(command), Some(check)) => {
-                let line = &command.line;
+        let checked = judged.and_then(|judged| Some((&judged.command, judged.check_of(loop_id)?)));
+        match checked {
+            Some((line, check)) => {
                 let end = match check.exit_code {
                     Some(code) => format!("exit code {code}"),
                     None => "no exit code".to_owned(),
                 };
                 format!("{label}, for which `{line}` ended with {end}")
             }
-            (Some(_) | None, _) => label,
+            None => label,
         }
     }
 

@@ -16,6 +16,14 @@ pub(super) fn json_size(thing: &(impl Serialize + ?Sized)) -> Option<usize> {
     Some(bytes.0)
 }
 
+/// Returns the JSON size of a value that may nest at any depth. Unit: bytes.
+pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
+    let mut bytes = ByteCounter(0);
+    // Counting never fails.
+    let _ = serde_json::to_writer(&mut bytes, value);
+    bytes.0
+}
+
 struct ByteCounter(usize);
 
 impl Write for ByteCounter {

@@ -5,7 +5,6 @@ use crate::{
     code_mode::{CODE_TOOL, CodeModel, Protocol, RunCodeTool},
     compactor::Compaction,
     hooks::HookCx,
-    notify::NotifyTool,
     session::{
         effect_queue::QueuedEffect,
         gate::{self, CallGate, GateDecision, GateResult, JudgedCall},
@@ -26,7 +25,6 @@ use turnery_engine::{
 use turnery_models::{MissingKeyError, Model, ModelRequest};
 use turnery_tools::{
     CommandLineLimits, NestedCalls, Origin, PreparedCall, Progress, ToolCaller, ToolCx, Toolbox,
-    TypedTool as _,
 };
 
 impl LoopRun<'_> {
@@ -364,7 +362,7 @@ impl LoopRun<'_> {
             trace: self.scope.trace.clone(),
             caller: Some(caller),
             host: tool
-                .is_some_and(|tool| tool.opens_sessions() || call.name == NotifyTool::NAME)
+                .is_some_and(|tool| tool.uses_session())
                 .then(|| self.parent_session()),
         };
         (cx, reports, nested_calls)

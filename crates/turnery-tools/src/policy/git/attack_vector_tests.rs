@@ -96,6 +96,30 @@ impl GitFixture {
             .unwrap()
     }
 
+    /// Checks that a line needs permission in the work tree.
+    #[track_caller]
+    pub(super) fn assert_asked(&self, policy: &Policy, line: &str) {
+        let judged = self.judge(policy, &self.work_tree, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+
+    /// Checks that a line needs no permission in the work tree.
+    #[track_caller]
+    pub(super) fn assert_allowed(&self, policy: &Policy, line: &str) {
+        let judged = self.judge(policy, &self.work_tree, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+
+    /// Checks that a line in the work tree runs the program, without protection.
+    #[track_caller]
+    pub(super) fn assert_attack_works(&self, line: &str) {
+        let output = self.run(&self.work_tree, line, &self.environment());
+        assert!(self.take_mark(), "{line}: {output:?}");
+    }
+
     /// Returns the output of a line in the work tree, without protection.
     pub(super) fn output_of(&self, line: &str) -> String {
         let output = self.run(&self.work_tree, line, &self.environment());

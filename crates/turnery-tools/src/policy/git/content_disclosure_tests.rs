@@ -110,8 +110,7 @@ fn git_showing_untracked_files_is_asked_about() {
         "git add -A && git status",
         "git show",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
     // Git skips a folder that is not a repository.
     bench.git("add -f .env");
@@ -292,8 +291,7 @@ fn blame_shows_no_denied_file() {
         "time git blame src/a.txt",
         "git-blame src/a.txt",
     ] {
-        let judged = bench.judge(&auto, &bench.work_tree, line);
-        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+        bench.assert_asked(&auto, line);
     }
 }
 
@@ -306,8 +304,7 @@ fn mailmap_outside_roots_is_not_shown() {
     fs::write(bench.root.join("names"), "hidden words <a@example.org>\n").unwrap();
     symlink("../names", bench.work_tree.join(".names")).unwrap();
     let line = "git log --format=%aN";
-    let judged = bench.judge(&policy, &bench.work_tree, line);
-    assert_eq!(judged, Judgement::Allow);
+    bench.assert_allowed(&policy, line);
     // Without protection, the attack works.
     for (settings, is_shown) in [
         (GitSettings::Unrestricted, true),
@@ -373,14 +370,12 @@ fn git_without_file_content_is_allowed() {
     for line in lines {
         let shown = bench.output_of(line);
         assert!(!shown.contains("SECRET"), "{line}: {shown}");
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
     // A repository that tracks no such file is allowed.
     let other = GitFixture::new();
     for line in ["git diff", "git show", "git log -p", "git grep one"] {
-        let judged = other.judge(&policy, &other.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        other.assert_allowed(&policy, line);
     }
     fs::write(other.work_tree.join(".git/index"), "DIRC").unwrap();
     assert_ne!(

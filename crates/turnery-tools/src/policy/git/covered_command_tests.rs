@@ -252,23 +252,13 @@ fn files_moved_into_git_folder_are_asked_about() {
     ] {
         let bench = set_up(line);
         let line = line.replace("ROOT", bench.work_tree.to_str().unwrap());
-        let judged = bench.judge(&policy, &bench.work_tree, &line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, &line);
         // Without protection, the attack works; `git-mv` is in a folder of git's own.
-        let output = bench.run(
-            &bench.work_tree,
-            &line.replace("git-mv", "git mv"),
-            &bench.environment(),
-        );
-        assert!(bench.take_mark(), "{line}: {output:?}");
+        bench.assert_attack_works(&line.replace("git-mv", "git mv"));
     }
     let bench = set_up("");
     for line in ["git mv hooks scripts", "git mv -k src/a.txt hooks/"] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -317,14 +307,9 @@ fn options_that_run_or_write_are_asked_about() {
         .unwrap();
         fs::remove_dir_all(bench.work_tree.join(".git/hooks")).unwrap();
         let line = line.replace("EVIL", &bench.evil_program());
-        let judged = bench.judge(&policy, &bench.work_tree, &line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, &line);
         // Without protection, the attack works.
-        let output = bench.run(&bench.work_tree, &line, &bench.environment());
-        assert!(bench.take_mark(), "{line}: {output:?}");
+        bench.assert_attack_works(&line);
     }
 }
 
@@ -347,11 +332,7 @@ fn command_that_overwrites_head_is_asked_about() {
         "git stash list -- --output=.git/HEAD --format=%s",
         "git merge -s resolve -X index-output=.git/HEAD topic",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
         // Without protection, the attack works.
         let head = bench.work_tree.join(".git/HEAD");
         let before = fs::read(&head).unwrap();
@@ -369,8 +350,7 @@ fn command_that_overwrites_head_is_asked_about() {
         .unwrap();
     }
     fs::create_dir_all(bench.work_tree.join("objects")).unwrap();
-    let judged = bench.judge(&policy, &bench.work_tree, plain);
-    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+    bench.assert_asked(&policy, plain);
 }
 
 /// Editors run what their input tells them, and git starts one for a message.
@@ -392,11 +372,7 @@ fn git_that_may_start_editor_on_given_input_is_asked_about() {
         let patch = bench.output_of("git format-patch -q -1 topic --stdout");
         fs::write(bench.work_tree.join("x.patch"), patch).unwrap();
         let line = line.replace("EVIL", &bench.evil_program());
-        let judged = bench.judge(&policy, &bench.work_tree, &line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, &line);
         // Without protection, the attack works: this editor reads its orders as `vi` and `ed` do.
         let mut environment = bench.environment();
         environment.insert("GIT_EDITOR".into(), "sh -s".into());
@@ -407,16 +383,14 @@ fn git_that_may_start_editor_on_given_input_is_asked_about() {
     let bench = fixture_with_conflict();
     fs::write(bench.work_tree.join("orders"), "x").unwrap();
     for line in ["echo x | git commit -q -F -", "git commit -F - < orders"] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
     for line in [
         "git branch --sort signature",
         "git tag --list --sort -signature",
         "git tag --verify v1",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+        bench.assert_asked(&policy, line);
     }
 }
 
@@ -451,8 +425,7 @@ fn symbolic_ref_to_another_file_is_asked_about() {
     }
     let bench = fixture_with_conflict();
     bench.git("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main");
-    let judged = bench.judge(&policy, &bench.work_tree, "git merge topic");
-    assert_eq!(judged, Judgement::Allow);
+    bench.assert_allowed(&policy, "git merge topic");
 }
 
 /// With the index, git follows links that the index does not record, and then runs a hook.
@@ -504,8 +477,7 @@ fn patches_are_asked_about_where_links_lead_astray() {
         }
         // Without protection, the attack works.
         symlink(".git/hooks", &link).unwrap();
-        let output = bench.run(&bench.work_tree, line, &bench.environment());
-        assert!(bench.take_mark(), "{line}: {output:?}");
+        bench.assert_attack_works(line);
     }
     let bench = set_up();
     for line in [
@@ -513,8 +485,7 @@ fn patches_are_asked_about_where_links_lead_astray() {
         "git rebase --whitespace=fix HEAD~1",
         "git rebase -C1 HEAD~1",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(matches!(judged, Judgement::Ask { .. }), "{line}");
+        bench.assert_asked(&policy, line);
     }
     symlink("/etc", bench.work_tree.join("link")).unwrap();
     for line in [
@@ -523,8 +494,7 @@ fn patches_are_asked_about_where_links_lead_astray() {
         "git apply -R -p1 x.patch",
         "git merge topic",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -546,11 +516,7 @@ fn patch_that_copies_files_is_asked_about() {
             "git apply -R x.patch",
             "git apply -v -- x.patch",
         ] {
-            let judged = bench.judge(&policy, &bench.work_tree, line);
-            assert!(
-                matches!(judged, Judgement::Ask { .. }),
-                "{line}: {judged:?}"
-            );
+            bench.assert_asked(&policy, line);
         }
         // Without protection, the attack works.
         let line = "git apply x.patch";
@@ -568,10 +534,6 @@ fn patch_that_copies_files_is_asked_about() {
         "git apply link.patch",
         "git apply absent",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     commit_args::{commits_named_files, takes_message},
     covered_options::has_harmless_options,
-    git_dir::{EntryKind, entry_kind},
+    git_dir::{EntryKind, entry_kind, has_git_name},
     has_word, program_name, remotes,
 };
 use crate::{
@@ -54,7 +54,7 @@ fn may_give_input_to_editor(command: &SimpleCommand) -> bool {
         "--quiet",
         "--signoff",
     ];
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     // `git apply` asks nothing, and `git am` only if an option says so.
     let reads_patch = first == Some("apply")
         || first == Some("am") && words.all(|word| !word.starts_with('-') || quiet.contains(&word));
@@ -89,7 +89,7 @@ pub(super) fn as_plain_git(command: &SimpleCommand) -> SimpleCommand {
 
 /// Returns true for a new repository with settings, hooks or a git folder that the line chooses.
 fn takes_template(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     let is_setting = |word: &str| match word.strip_prefix("--") {
         Some(long) => ["c", "sep", "t"]
             .iter()
@@ -109,7 +109,7 @@ fn views_bisection(command: &SimpleCommand) -> bool {
 fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let has = |word| has_word(command, word);
     let is_folder = |word: &str| word == "-" || !word.starts_with('-');
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     has("worktree") && ["add", "move", "remove", "repair"].into_iter().any(has)
         || words.next() == Some("init") && words.any(is_folder)
 }
@@ -117,16 +117,11 @@ fn works_in_other_folder(command: &SimpleCommand) -> bool {
 /// Returns true if `git mv` or `git clone`, run in `folder`, may place files behind a link or in a `.git` folder. They may
 /// become hooks, and `git mv` runs one after the move.
 pub(super) fn may_place_hooks(command: &SimpleCommand, folder: &Path) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     let leads_elsewhere = |word: &str| {
         normalise_lexically(&folder.join(word))
             .ancestors()
-            .any(|part| {
-                let is_git_dir = part
-                    .file_name()
-                    .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-                is_git_dir || entry_kind(part) == EntryKind::Other
-            })
+            .any(|part| has_git_name(part) || entry_kind(part) == EntryKind::Other)
     };
     match words.next() {
         Some("mv") => words.any(leads_elsewhere),
@@ -138,7 +133,7 @@ pub(super) fn may_place_hooks(command: &SimpleCommand, folder: &Path) -> bool {
 /// Returns true if the command applies patches to the index and the work tree: git then follows links that the index does
 /// not record, and runs a hook afterwards.
 pub(super) fn applies_patches(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     match words.next() {
         Some("am") => true,
         Some("apply") => words.any(|word| {
@@ -155,7 +150,7 @@ const MAX_PATCH_BYTES: u64 = 4 << 20;
 /// Returns true if `git apply`, run in `folder`, may copy files: a patch may name any file of the machine as the source.
 /// With the index, git takes only what that contains.
 pub(super) fn may_copy_files(command: &SimpleCommand, folder: &Path) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     if words.next() != Some("apply") || applies_patches(command) || has_word(command, "--cached") {
         return false;
     }
@@ -175,6 +170,6 @@ pub(super) fn may_copy_files(command: &SimpleCommand, folder: &Path) -> bool {
 
 /// Returns true if the command may start git in submodules to show them. A commit may name any folder as one.
 fn shows_submodules(command: &SimpleCommand) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
+    let mut words = command.known_args();
     words.any(|word| word.starts_with("--sub") && word != "--submodule=short")
 }

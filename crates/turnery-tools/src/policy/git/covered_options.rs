@@ -152,11 +152,7 @@ const fn short_options(
 /// Returns true if all options of the command are harmless. The words must be known. A word that begins with `-` counts
 /// as an option also after `--`, which may be the value of an option, and which some subcommands drop.
 pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
-    let words: Vec<&str> = command
-        .args
-        .iter()
-        .filter_map(|arg| arg.known_text())
-        .collect();
+    let words: Vec<&str> = command.known_args().collect();
     let Some((&subcommand, words)) = words.split_first() else {
         return true;
     };
@@ -170,14 +166,11 @@ pub(super) fn has_harmless_options(command: &SimpleCommand) -> bool {
     let has_strategy = matches!(subcommand, "merge" | "pull" | "rebase");
     let merges = has_strategy || matches!(subcommand, "cherry-pick" | "revert");
     let (mut strategies, mut strategy_options) = (Vec::new(), Vec::new());
-    for (word, next) in words
-        .iter()
-        .zip(words.iter().skip(1).map(Some).chain([None]))
-    {
+    for (index, word) in words.iter().enumerate() {
         let Some(option) = word.strip_prefix('-') else {
             continue;
         };
-        let next = next.copied().unwrap_or_default();
+        let next = words.get(index + 1).copied().unwrap_or_default();
         let Some(long) = option.strip_prefix('-') else {
             match read_short_options(subcommand, option, (has_strategy, merges)) {
                 None => return false,

@@ -87,18 +87,13 @@ fn repository_that_becomes_a_submodule_runs_nothing() {
             &bench.work_tree.join("n/.git"),
             "[core]\nfsmonitor = EVIL\n",
         );
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
         // Without protection, the attack works. A commit applies this stash, wherever the ref is stored.
         if line.starts_with("git commit") {
             bench.git("rev-parse stash > .git/MERGE_AUTOSTASH");
         }
         bench.take_mark();
-        let output = bench.run(&bench.work_tree, line, &bench.environment());
-        assert!(bench.take_mark(), "{line}: {output:?}");
+        bench.assert_attack_works(line);
     }
 }
 
@@ -119,11 +114,7 @@ fn repository_that_is_added_shows_no_file_outside() {
             bench.work_tree.join("n/.git/packed-refs"),
         )
         .unwrap();
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
         // Without protection, the attack works.
         let output = bench.run(&bench.work_tree, line, &bench.environment());
         let text = String::from_utf8_lossy(&output.stderr);
@@ -171,11 +162,7 @@ fn stored_submodule_that_is_not_plain_is_asked_about() {
         }
         bench.configure(&bench.work_tree.join(".git/modules").join(name), promisor);
         for line in lines {
-            let judged = bench.judge(&policy, &bench.work_tree, line);
-            assert!(
-                matches!(judged, Judgement::Ask { .. }),
-                "{line}: {judged:?}"
-            );
+            bench.assert_asked(&policy, line);
         }
     }
 }
@@ -299,19 +286,14 @@ fn commands_in_other_work_trees_are_asked_about() {
         "git -C . worktree remove --force ../linked",
         "git init ../other",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
     for line in [
         "git worktree prune",
         "git worktree lock ../linked",
         "git init -q",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -380,8 +362,7 @@ fn fetch_with_embedded_repository_is_asked_about() {
         &bench.work_tree.join("n/.git"),
         "[core]\nfsmonitor = EVIL\n",
     );
-    let judged = bench.judge(&policy, &bench.work_tree, "git fetch");
-    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+    bench.assert_asked(&policy, "git fetch");
 }
 
 /// Git records pending operations, and a commit continues them.

@@ -31,6 +31,12 @@ pub(super) enum EntryKind {
     Other,
 }
 
+/// Returns true if the name of a file or folder is `.git`, in any case, as file systems may ignore that.
+pub(super) fn has_git_name(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
 pub(super) fn entry_kind(path: &Path) -> EntryKind {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => EntryKind::Folder,

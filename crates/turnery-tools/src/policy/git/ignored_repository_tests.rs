@@ -49,11 +49,7 @@ fn diff_after_repository_is_taken_away_shows_no_denied_file() {
     ] {
         let bench = set_up();
         let line = line.replace("/work", &bench.root.display().to_string());
-        let judged = bench.judge(&policy, &bench.work_tree, &line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, &line);
         // Without protection, the attack works.
         let shown = bench.output_of(&line);
         assert!(
@@ -63,8 +59,7 @@ fn diff_after_repository_is_taken_away_shows_no_denied_file() {
     }
     let bench = set_up();
     for line in ["touch x; git diff HEAD~1 HEAD", "git log; git diff src ."] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -152,11 +147,7 @@ fn patterns_reach_no_denied_file() {
         "git -C deep/link rm -qf '../s*/a'",
     ] {
         let bench = set_up();
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
         // Without protection, the attack works.
         bench.output_of(line);
         let left = fs::read_to_string(bench.work_tree.join("secrets/a"));
@@ -164,8 +155,7 @@ fn patterns_reach_no_denied_file() {
     }
     let bench = set_up();
     for line in ["git rm -q 'src/*'", "git checkout HEAD -- src/a.txt"] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -194,11 +184,7 @@ fn commands_after_other_git_commands_show_no_denied_file() {
         "timeout 5 git add -A && git diff --cached",
     ] {
         let bench = set_up();
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
         assert!(bench.output_of(line).contains("hidden words"), "{line}");
     }
     let bench = set_up();
@@ -207,8 +193,7 @@ fn commands_after_other_git_commands_show_no_denied_file() {
         "make && git diff",
         "git fetch; git status",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert_eq!(judged, Judgement::Allow, "{line}");
+        bench.assert_allowed(&policy, line);
     }
 }
 
@@ -261,11 +246,7 @@ fn links_in_bare_repository_show_no_denied_file() {
             String::from_utf8_lossy(&output.stderr).contains("hidden words"),
             "{line}"
         );
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
 }
 

@@ -48,11 +48,7 @@ fn fetch_of_submodules_is_asked_about() {
         "git fetch --no-recurse-submodules --multiple --recurse-submodules origin",
         "git pull --no-recurse-submodules --recurse-submodules",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
     let line = "git fetch --no-recurse-submodules";
     assert_eq!(
@@ -255,11 +251,7 @@ fn submodule_under_a_false_name_is_asked_about() {
     fs::write(&file, index).unwrap();
     let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for line in ["git status", "git diff"] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
     // Without protection, the attack works.
     bench.run(&bench.work_tree, "git status", &bench.environment());
@@ -308,8 +300,7 @@ fn user_git_settings_enter_no_submodule() {
         let output = bench.run(&bench.work_tree, line, &hardened);
         assert!(!bench.take_mark(), "{line}: {output:?}");
         // Without protection, the attack works.
-        let output = bench.run(&bench.work_tree, line, &bench.environment());
-        assert!(bench.take_mark(), "{line}: {output:?}");
+        bench.assert_attack_works(line);
     }
 }
 
@@ -477,11 +468,7 @@ fn covered_command_in_prepared_repository_is_asked_about() {
         let before = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(before, Judgement::Allow, "{line}");
         lay(&bench);
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
     // A name that is not a remote is a folder with its own hooks.
     let bench = GitFixture::new();
@@ -499,11 +486,7 @@ fn covered_command_in_prepared_repository_is_asked_about() {
         "git fetch '~/evil'",
         "git pull /evil main",
     ] {
-        let judged = bench.judge(&policy, &bench.work_tree, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
+        bench.assert_asked(&policy, line);
     }
 }
 

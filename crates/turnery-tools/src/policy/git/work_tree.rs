@@ -1,7 +1,7 @@
 //! Walks a work tree to find nested repositories and links that lead out of it.
 
 use super::super::bounded_walk::is_dangling_link_error;
-use super::git_dir::{EntryKind, entry_kind, may_be_git_dir};
+use super::git_dir::{EntryKind, entry_kind, has_git_name, may_be_git_dir};
 use crate::workspace::canonicalize;
 use rustix::fs::Access;
 use std::{
@@ -35,10 +35,7 @@ pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
 
 /// Returns true if a link leads out of the work tree, into a git folder or nowhere yet, and also if that is uncertain.
 pub(super) fn links_lead_astray(work_tree: &Path) -> bool {
-    let is_git_dir = |part: &Path| {
-        let name = part.file_name().unwrap_or_default();
-        name.eq_ignore_ascii_case(".git") || may_be_git_dir(part)
-    };
+    let is_git_dir = |part: &Path| has_git_name(part) || may_be_git_dir(part);
     let is_astray = |target: &Path| {
         let mut parts = target.ancestors().take_while(|part| *part != work_tree);
         !target.starts_with(work_tree) || parts.any(is_git_dir)
