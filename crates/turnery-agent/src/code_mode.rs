@@ -1,6 +1,6 @@
 //! Code mode: the model acts by one block of code a turn instead of tool calls (LASH-5, UP-33).
 //!
-//! [`CodeModel`] turns a block into a call of the tool [`CODE_TOOL`], so that the engine, its records and all clients
+//! A model adapter turns a block into a call of the tool [`CODE_TOOL`], so that the engine, its records and all clients
 //! treat it like any call; the calls of the code are nested calls. The variables are part of the session's history.
 
 mod code_block;

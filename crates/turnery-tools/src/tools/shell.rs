@@ -47,14 +47,14 @@ pub struct ShellArgs {
 }
 
 impl Default for Shell {
-    /// Hides the variables of [`HIDDEN_ENV`].
+    /// Hides the variables of [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV).
     fn default() -> Self {
         Self::hiding([])
     }
 }
 
 impl Shell {
-    /// Creates a shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`]. A
+    /// Creates a shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV). A
     /// `*` at either end of a name stands for any text.
     #[must_use]
     pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
