@@ -6,6 +6,9 @@
 //! An **effect** is a request to the host, an **event** reports something that happened, and a **record** is
 //! the stored history of a loop.
 
+#[macro_use]
+mod seeded_fault;
+
 pub mod call;
 pub mod category;
 mod command_judgement;

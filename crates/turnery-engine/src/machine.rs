@@ -9,9 +9,6 @@
 //! every loop ends in `seal`, so that every start event gets its end event (R1) and every queued user message
 //! is either delivered or returned.
 
-#[macro_use]
-mod seeded_fault;
-
 mod call_batch;
 mod call_end;
 mod cancellation;
@@ -82,8 +79,6 @@ pub struct Loop {
     /// Limit that was reached, while the model may give its last reply (C-4).
     last_reply_limit: Option<ReachedLimit>,
     stage: Stage,
-    #[cfg(test)]
-    seeded_fault: Option<seeded_fault::SeededFault>,
 }
 
 impl Loop {
@@ -108,8 +103,6 @@ impl Loop {
             last_reply_limit: None,
             stage: Stage::Finished,
             spec,
-            #[cfg(test)]
-            seeded_fault: None,
         };
         mem::swap(&mut this.emitter.effects, out);
         if !this.spec.parallel_group.is_empty() {
@@ -178,7 +171,7 @@ impl Loop {
             Input::ToolProgress { call_id, text } => {
                 self.emit_from_call(call_id, |call_id| EventKind::ToolProgress { call_id, text });
             }
-            Input::ChildUsageReported { .. } if faulty!(self, DropChildUsage) => {}
+            Input::ChildUsageReported { .. } if faulty!(DropChildUsage) => {}
             Input::ChildUsageReported { call_id, child } => self.handle_child_usage(call_id, child),
             Input::NestedCalls {
                 parent,
@@ -189,7 +182,7 @@ impl Loop {
                 self.emit_from_call(call_id, |_| EventKind::PlanUpdated { entries });
             }
             Input::ToolEnded { call_id, envelope } => self.handle_tool_end(&call_id, envelope),
-            Input::OtherSpending(_) if faulty!(self, IgnoreOtherSpending) => {}
+            Input::OtherSpending(_) if faulty!(IgnoreOtherSpending) => {}
             Input::OtherSpending(spending) => self.other_spending = spending,
             Input::PriceChanged(price) => self.spec.price = price,
             Input::Issue(text) => self.handle_issue(text),

@@ -54,12 +54,16 @@ pub fn eligible_candidates(records: &[LoopRecord]) -> Vec<usize> {
             .filter(move |(_, outcome)| outcome.is_some_and(wanted))
             .map(|(place, _)| place)
     };
-    let finished: Vec<usize> = places(Outcome::is_finished).collect();
+    let finished: Vec<usize> = match faulty!(FailedCandidateIsEligible) {
+        true => places(|_| true).collect(),
+        false => places(Outcome::is_finished).collect(),
+    };
     if !finished.is_empty() {
         return finished;
     }
     let cancelled = places(|it| *it == Outcome::Stopped(crate::TurnStop::Cancelled)).next();
     cancelled
+        .filter(|_| !faulty!(CancelledCandidateIsSkipped))
         .or((!records.is_empty()).then_some(0))
         .into_iter()
         .collect()
@@ -70,7 +74,8 @@ pub fn eligible_candidates(records: &[LoopRecord]) -> Vec<usize> {
 #[must_use]
 pub fn select_candidate(records: &[LoopRecord], eligible: &[usize], rule: SelectionRule) -> usize {
     let spent = |place: &usize| match records.get(*place).map(|it| it.usage.total()) {
-        None | Some(0) => None,
+        None | Some(0) if !faulty!(UnknownUsageWins) => None,
+        None => None,
         Some(tokens) => Some(tokens),
     };
     let places = eligible.iter();
@@ -91,6 +96,7 @@ pub fn parse_judge_reply(reply: &str, count: usize) -> Option<usize> {
     let digits = &reply[start..];
     let end = digits.find(|c: char| !c.is_ascii_digit());
     let number: usize = digits[..end.unwrap_or(digits.len())].parse().ok()?;
+    let number = number.checked_add(usize::from(faulty!(JudgeCountsFromZero)))?;
     number.checked_sub(1).filter(|place| *place < count)
 }
 
@@ -104,7 +110,7 @@ pub fn select_by_command(
 ) -> usize {
     let passed = |place: &&usize| {
         let record = records.get(**place);
-        record.is_some_and(|it| judged.has_passed(&it.loop_id))
+        record.is_some_and(|it| judged.has_passed(&it.loop_id)) && !faulty!(IgnoreChecks)
     };
     let winner = eligible.iter().find(passed).or(eligible.first());
     winner.copied().unwrap_or_default()
@@ -129,6 +135,9 @@ pub fn record_winner(records: &mut [LoopRecord], winner: usize, report: &JudgeRe
         return;
     };
     for record in records {
+        if faulty!(RecordWinnerOnce) && record.loop_id != selected {
+            continue;
+        }
         if let (true, Some(issue)) = (record.loop_id == selected, &report.issue) {
             insert_issue(record, issue);
         }

@@ -59,7 +59,7 @@ impl Loop {
     /// Ends a call; no other function does. Its result is held back until the calls before it have theirs
     /// (R3).
     pub(super) fn end_call(&mut self, batch: &mut CallBatch, at: usize, closing: CallEnd) {
-        if !closing.was_executed && !faulty!(self, OmitStartOfSkippedCall) {
+        if !closing.was_executed && !faulty!(OmitStartOfSkippedCall) {
             self.emit_execution_start(batch, at, false);
         }
         let disposition = closing.disposition();
@@ -85,13 +85,13 @@ impl Loop {
                 })
             }),
             result: Box::new(match batch.outer {
-                Some(_) if !faulty!(self, DeliverNestedResultToModel) => {
+                Some(_) if !faulty!(DeliverNestedResultToModel) => {
                     CallResult::Nested(closing.envelope.clone())
                 }
                 _ => CallResult::Message(message),
             }),
         };
-        let is_dropped = faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied;
+        let is_dropped = faulty!(DropResultOnDeny) && disposition == Disposition::Denied;
         batch.set_phase(
             at,
             if is_dropped {

@@ -11,7 +11,7 @@ impl Loop {
     /// First tier: starts nothing new and requests running work to stop. No effect once the outcome is
     /// sealed; the store then reports whether the record was stored.
     pub(super) fn halt(&mut self, halt: Halt) {
-        let outranked = self.halt >= Some(halt) && !faulty!(self, LastHaltWins);
+        let outranked = self.halt >= Some(halt) && !faulty!(LastHaltWins);
         if outranked || self.is_sealed() {
             return;
         }
@@ -27,7 +27,7 @@ impl Loop {
                 self.abandon_model_call();
             }
             Stage::AwaitingModel(draft) => {
-                if !faulty!(self, ForgetStopModel) {
+                if !faulty!(ForgetStopModel) {
                     self.push_effect(Effect::StopModel);
                 }
                 self.end_cut_off_turn(draft);
@@ -42,10 +42,7 @@ impl Loop {
         self.end_undecided_call(&mut batch, halt.cancelled_envelope(false));
         if !self.grace_started {
             for level in batch.levels() {
-                if faulty!(self, ForgetStopOfParent)
-                    && level.outer.is_none()
-                    && batch.outer.is_some()
-                {
+                if faulty!(ForgetStopOfParent) && level.outer.is_none() && batch.outer.is_some() {
                     continue;
                 }
                 for at in level.running() {
@@ -68,7 +65,7 @@ impl Loop {
             self.cancel_hook();
         }
         let Some(at) = batch.undecided() else { return };
-        if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(self, ForgetCancelGate) {
+        if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(ForgetCancelGate) {
             self.push_effect(Effect::CancelGate(batch.call(at).call_id.clone()));
         }
         self.resolve_permission(batch, at, Verdict::Cancelled);
@@ -80,7 +77,7 @@ impl Loop {
         let Some(halt) = self.halt else {
             return;
         };
-        if self.is_sealed() || faulty!(self, IgnoreGraceOver) {
+        if self.is_sealed() || faulty!(IgnoreGraceOver) {
             return;
         }
         self.is_grace_over = true;
@@ -108,10 +105,10 @@ impl Loop {
     pub(super) fn abort_running_calls(&mut self, batch: &mut CallBatch, envelope: &ToolEnvelope) {
         let running: Vec<usize> = batch.running().collect();
         for at in running {
-            if !faulty!(self, ForgetAbort) {
+            if !faulty!(ForgetAbort) {
                 self.push_effect(Effect::AbortTool(batch.call(at).call_id.clone()));
             }
-            if faulty!(self, OmitEndOnAbort) {
+            if faulty!(OmitEndOnAbort) {
                 batch.set_phase(at, CallPhase::Delivered);
             } else {
                 self.end_call(batch, at, CallEnd::executed(envelope.clone()));
@@ -127,7 +124,7 @@ impl Loop {
     }
 
     fn cancel_hook(&mut self) {
-        if !faulty!(self, ForgetCancelHook) {
+        if !faulty!(ForgetCancelHook) {
             self.push_effect(Effect::CancelHook);
         }
     }
@@ -135,7 +132,7 @@ impl Loop {
     /// Ends a turn whose response was cut off; output already shown is kept.
     fn end_cut_off_turn(&mut self, draft: ResponseDraft) {
         self.settle_draft(draft, MessageStop::Aborted, None);
-        if faulty!(self, ReportErrorOnCancel) {
+        if faulty!(ReportErrorOnCancel) {
             let message = String::new();
             self.push_effect(Effect::RunHook(crate::HookRequest::OnError { message }));
             self.push_effect(Effect::CancelHook);
@@ -159,12 +156,12 @@ impl Loop {
     /// Ends a halted loop, after all its calls have ended.
     pub(super) fn end_halted_loop(&mut self, halt: Halt) {
         match halt {
-            Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
+            Halt::Cancelled if faulty!(CancelReportsEndTurn) => {
                 let text = "".into();
                 let finish = crate::TurnFinish::AssistantMessage { text };
                 self.commit(Outcome::Finished(finish, None));
             }
-            Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
+            Halt::LaneLost if faulty!(CommitAfterLaneLost) => {
                 self.commit(Outcome::Stopped(TurnStop::Cancelled));
             }
             Halt::TimeUp => self.stop_at_time_limit(),

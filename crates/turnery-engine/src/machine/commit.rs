@@ -20,10 +20,10 @@ impl Loop {
             rejection,
         });
         self.push_effect(Effect::Commit(event.clone()));
-        if faulty!(self, CommitTwice) {
+        if faulty!(CommitTwice) {
             self.push_effect(Effect::Commit(event.clone()));
         }
-        if faulty!(self, PublishBeforeCommit) {
+        if faulty!(PublishBeforeCommit) {
             self.push_effect(Effect::Publish(event.clone()));
         }
         self.stage = Stage::Committing(Box::new(event));
@@ -45,7 +45,7 @@ impl Loop {
                         usage: self.usage,
                     };
                     self.push_effect(Effect::Publish(*event));
-                    if faulty!(self, EventAfterLoopEnd) {
+                    if faulty!(EventAfterLoopEnd) {
                         let trigger = crate::TurnTrigger::User;
                         let late = self.emitter.next_event(EventKind::TurnStart { trigger });
                         self.push_effect(Effect::Publish(late));

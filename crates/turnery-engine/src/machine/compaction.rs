@@ -90,7 +90,7 @@ impl Loop {
             Ok(block) => (Some(block), None),
             Err(why) => (None, Some(why)),
         };
-        if faulty!(self, OmitCompactionEnd) {
+        if faulty!(OmitCompactionEnd) {
             return;
         }
         self.emitter.emit(EventKind::CompactionEnded {
@@ -138,7 +138,7 @@ impl Loop {
 
     /// Stops a running compaction. The caller sets the next stage.
     pub(super) fn stop_compaction(&mut self, why: String) {
-        if !faulty!(self, ForgetStopCompaction) {
+        if !faulty!(ForgetStopCompaction) {
             self.push_effect(Effect::StopCompaction);
         }
         self.end_compaction(Err(why), self.gauge.size, None);

@@ -79,12 +79,12 @@ impl Loop {
     /// Runs the error hook, if there is one, then ends the failed loop (C-28).
     pub(super) fn fail_loop(&mut self, failure: LoopFailure) {
         let message = failure.stop.describe().into_owned();
-        if faulty!(self, ReportErrorTwice) {
+        if faulty!(ReportErrorTwice) {
             let message = message.clone();
             self.push_effect(Effect::RunHook(HookRequest::OnError { message }));
             self.push_effect(Effect::CancelHook);
         }
-        if self.should_notify_hook(self.spec.hooks.on_error) && !faulty!(self, ForgetOnError) {
+        if self.should_notify_hook(self.spec.hooks.on_error) && !faulty!(ForgetOnError) {
             self.ask_hook(
                 HookRequest::OnError { message },
                 PendingHook::OnError(failure),

@@ -34,7 +34,7 @@ impl Loop {
             self.push_effect(Effect::ReturnResults { parent, results });
             return;
         }
-        if !faulty!(self, OmitParentId) {
+        if !faulty!(OmitParentId) {
             for call in &mut calls {
                 call.parent_call_id = Some(parent.clone());
             }
@@ -48,17 +48,17 @@ impl Loop {
     pub(super) fn return_results(&mut self, mut nested: CallBatch, outer: OuterBatch) {
         let OuterBatch { mut batch, parent } = outer;
         move_decision(&mut nested, &mut batch, parent);
-        if faulty!(self, ForgetNestedDecision) {
+        if faulty!(ForgetNestedDecision) {
             batch.controls.clear();
         }
-        if !faulty!(self, ForgetResults) {
+        if !faulty!(ForgetResults) {
             self.push_effect(Effect::ReturnResults {
                 parent: batch.call(parent).call_id.clone(),
                 results: nested.nested_results,
             });
         }
         match self.halt {
-            Some(halt) if self.is_grace_over && !faulty!(self, ForgetAbortOfParent) => {
+            Some(halt) if self.is_grace_over && !faulty!(ForgetAbortOfParent) => {
                 self.kill_calls(batch, halt);
             }
             _ => self.advance_calls(batch),
@@ -81,11 +81,11 @@ impl Loop {
             };
             let cancelled = ToolEnvelope::failed(ToolErrorKind::Cancelled, PARENT_ENDED);
             self.end_undecided_call(&mut batch, cancelled.clone());
-            if !faulty!(self, KeepNestedCalls) {
+            if !faulty!(KeepNestedCalls) {
                 self.abort_running_calls(&mut batch, &cancelled);
             }
             for at in batch.next_to_start..batch.len() {
-                if !faulty!(self, OmitEndOfWaitingNestedCall) {
+                if !faulty!(OmitEndOfWaitingNestedCall) {
                     self.end_call(&mut batch, at, CallEnd::not_executed(cancelled.clone()));
                 }
             }

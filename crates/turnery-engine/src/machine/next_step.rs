@@ -81,7 +81,7 @@ impl Loop {
                     .spec
                     .steering
                     .take_from(&mut self.input_queues.steering);
-                if faulty!(self, DeliverFollowUpsEarly) {
+                if faulty!(DeliverFollowUpsEarly) {
                     waiting.extend(
                         self.spec
                             .follow_ups
@@ -121,7 +121,7 @@ impl Loop {
                 .steering
                 .take_from(&mut self.input_queues.steering);
         }
-        if waiting.is_empty() && self.requires_finish() && !faulty!(self, AcceptProse) {
+        if waiting.is_empty() && self.requires_finish() && !faulty!(AcceptProse) {
             return self.continue_with(NextStep::Turn(PendingTurn::reminder()));
         }
         if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {

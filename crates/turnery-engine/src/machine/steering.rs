@@ -53,7 +53,7 @@ impl Loop {
             steering,
             follow_ups,
         } = mem::take(&mut self.input_queues);
-        if faulty!(self, ForgetUndelivered) {
+        if faulty!(ForgetUndelivered) {
             return;
         }
         for content in steering.into_iter().chain(follow_ups) {

@@ -65,7 +65,7 @@ impl Loop {
             let at = batch.next_to_deliver;
             match batch.phase(at) {
                 CallPhase::Ended { .. } | CallPhase::Delivered => {}
-                CallPhase::Running if faulty!(self, DeliverResultsOutOfOrder) => {}
+                CallPhase::Running if faulty!(DeliverResultsOutOfOrder) => {}
                 _ => return,
             }
             match batch.set_phase(at, CallPhase::Delivered) {
@@ -121,12 +121,12 @@ impl Loop {
             self.end_call(batch, at, CallEnd::not_executed(why));
             return true;
         }
-        if !batch.can_start_next(self.spec.max_parallel_calls) && !faulty!(self, RunAllInParallel) {
+        if !batch.can_start_next(self.spec.max_parallel_calls) && !faulty!(RunAllInParallel) {
             return false;
         }
         let call = batch.call(at).clone();
         self.push_effect(Effect::Gate(call.clone()));
-        if faulty!(self, RunBeforeVerdict) {
+        if faulty!(RunBeforeVerdict) {
             self.push_effect(Effect::RunTool(call));
         }
         batch.next_to_start += 1;
@@ -137,11 +137,11 @@ impl Loop {
     /// Returns the result for skipped calls, if no more calls may start.
     fn skip_result(&self) -> Option<ToolEnvelope> {
         let skipped = |why: &str| Some(ToolEnvelope::failed(ToolErrorKind::Skipped, why));
-        if let Some(halt) = self.halt.filter(|_| !faulty!(self, RunAfterCancel)) {
+        if let Some(halt) = self.halt.filter(|_| !faulty!(RunAfterCancel)) {
             Some(halt.cancelled_envelope(false))
         } else if self.last_reply_limit.is_some() {
             skipped("skipped: no tool can be used any more")
-        } else if !self.input_queues.steering.is_empty() && !faulty!(self, RunWhenSteered) {
+        } else if !self.input_queues.steering.is_empty() && !faulty!(RunWhenSteered) {
             skipped(
                 "skipped: a new message of the user came first; read it, then call again if need be",
             )
@@ -263,7 +263,7 @@ impl Loop {
         let Stage::RunningCalls(batch) = &self.stage else {
             return false;
         };
-        faulty!(self, AcceptLateUpdates)
+        faulty!(AcceptLateUpdates)
             || batch
                 .levels()
                 .any(|level| matches!(level.find(call_id), Some((_, CallPhase::Running))))

@@ -21,7 +21,7 @@ impl Loop {
     /// out.
     pub(super) fn decide_next(&mut self, batch: &mut CallBatch) -> Result<NextStep, String> {
         let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
-        let deciding = if faulty!(self, LastControlWins) {
+        let deciding = if faulty!(LastControlWins) {
             batch.controls.pop_last()
         } else {
             batch.controls.pop_first()
@@ -45,7 +45,7 @@ impl Loop {
                 NextStep::EndLoop(Outcome::Finished(finish, None))
             }
             ToolControl::Submit(value) => {
-                if !faulty!(self, ForgetValue) {
+                if !faulty!(ForgetValue) {
                     let value = value.clone();
                     self.emitter.emit(EventKind::FinalValue { value });
                 }

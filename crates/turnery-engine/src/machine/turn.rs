@@ -33,7 +33,7 @@ impl Loop {
             let text = LAST_REPLY_NOTICE.to_owned();
             self.emit_message(Message::System { text });
         }
-        if turn.is_reminder && !faulty!(self, ForgetReminder) {
+        if turn.is_reminder && !faulty!(ForgetReminder) {
             let text = FINISH_REMINDER.to_owned();
             self.emit_message(Message::System { text });
         }
@@ -84,7 +84,7 @@ impl Loop {
     }
 
     fn check_response_size(&self, size: ResponseSize) -> Result<(), ResponseLimitError> {
-        if faulty!(self, IgnoreResponseLimit) {
+        if faulty!(IgnoreResponseLimit) {
             return Ok(());
         }
         size.check(&self.spec.limits.response)
@@ -101,7 +101,7 @@ impl Loop {
 
     /// Ends the turn of an oversized response. Its calls do not run, because they may be incomplete.
     fn end_oversized_response(&mut self, draft: ResponseDraft, text: String) {
-        let kept = match faulty!(self, DropCutOffResponse) {
+        let kept = match faulty!(DropCutOffResponse) {
             true => draft.without_content(),
             false => draft,
         };
@@ -146,11 +146,11 @@ impl Loop {
         let exceeded = self
             .check_response_size(ResponseSize::of_response(&response))
             .err();
-        if exceeded.is_some() && !faulty!(self, RunCallsOfOversizedResponse) {
+        if exceeded.is_some() && !faulty!(RunCallsOfOversizedResponse) {
             // `settled` then drops the calls, which will have no results.
             response.stop = ModelStop::Length;
         }
-        if !faulty!(self, KeepIncompleteCalls) {
+        if !faulty!(KeepIncompleteCalls) {
             response = response.settled();
         }
         let usage = response.usage;
@@ -270,7 +270,7 @@ impl Loop {
             self.gauge.set_measured(&usage);
         }
         let kind = EventKind::UsageReported {
-            usage: if faulty!(self, UsageZeroForUnknown) {
+            usage: if faulty!(UsageZeroForUnknown) {
                 Some(usage.unwrap_or_default())
             } else {
                 usage

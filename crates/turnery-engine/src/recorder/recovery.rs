@@ -96,7 +96,8 @@ impl JournalRecovery {
                 outcome, rejection, ..
             } = &event.kind
             {
-                recovery.is_excluded |= rejection.is_some() || !outcome.stays_in_conversation();
+                let is_excluded = rejection.is_some() || !outcome.stays_in_conversation();
+                recovery.is_excluded |= is_excluded && !faulty!(RecoverWithoutExcluding);
             } else if let EventKind::ParallelEnd { winner, .. } = &event.kind {
                 recovery.winner = Some(winner.clone());
             } else {
@@ -159,13 +160,17 @@ impl JournalRecovery {
             EventKind::PermissionResolved { call_id, verdict } => {
                 self.update_call(call_id, |open| {
                     open.is_permission_pending = false;
-                    if let Verdict::Deny(why) = verdict {
+                    if let Verdict::Deny(why) = verdict
+                        && !faulty!(RecoverWithoutDenial)
+                    {
                         open.denial = Some(why.clone());
                     }
                 })
             }
             EventKind::ToolExecutionStart { call_id, runs, .. } => {
-                self.update_call(call_id, |open| open.started = Some(*runs));
+                self.update_call(call_id, |open| {
+                    open.started = Some(*runs && !faulty!(RecoverWithoutStart));
+                });
             }
             EventKind::ToolExecutionEnd {
                 call_id,
@@ -174,7 +179,7 @@ impl JournalRecovery {
                 ..
             } => self.update_call(call_id, |open| {
                 let result = tool_message(call_id.clone(), tool_name.clone(), envelope);
-                open.result = Some(result);
+                open.result = (!faulty!(RecoverWithoutEnd)).then_some(result);
             }),
             // Other events open nothing that an interrupted loop has to close.
             _ => {}
@@ -191,7 +196,9 @@ impl JournalRecovery {
                 }
             }
             Message::ToolResult { call_id, .. } => {
-                self.update_call(call_id, |open| open.is_result_delivered = true);
+                self.update_call(call_id, |open| {
+                    open.is_result_delivered = !faulty!(RecoverResultTwice);
+                });
             }
             Message::System { .. } | Message::User { .. } => {}
         }
@@ -237,14 +244,17 @@ impl JournalRecovery {
         // Any journal of the group may name the winner; the others may be truncated or rewritten.
         let mut group = all.iter().filter(|it| it.group == self.group);
         let winner = group.find_map(|it| it.winner.as_ref()).filter(of_group);
+        let winner = winner.filter(|_| !faulty!(RecoverWithoutWinner));
         let chosen = winner.or_else(|| self.group.iter().find(of_group));
-        chosen.is_none_or(|chosen| chosen == own)
+        chosen.is_none_or(|chosen| chosen == own) || faulty!(RecoverAllCandidates)
     }
 
     /// Closes everything that is open and returns the record; `stays` is true if the loop stays in the
     /// conversation.
     fn into_record(mut self, stays: bool) -> Option<LoopRecord> {
-        if let Some(before) = self.open_compaction.take() {
+        if let Some(before) = self.open_compaction.take()
+            && !faulty!(RecoverWithoutOpenCompaction)
+        {
             let turn_index = self.turn.as_ref().map(|turn| turn.index);
             let kind = EventKind::CompactionEnded {
                 block: None,
@@ -257,7 +267,7 @@ impl JournalRecovery {
         if let Some(turn) = self.turn.take() {
             self.close_turn(turn);
         }
-        if stays {
+        if stays && !faulty!(RecoverWithoutNotice) {
             let text = INTERRUPTED_NOTICE.to_owned();
             self.emit_message(Message::System { text }, None);
         }
@@ -271,7 +281,9 @@ impl JournalRecovery {
         if !turn.is_answered {
             self.close_unanswered(&mut turn);
         }
-        if let Some(usage) = turn.unreported_usage {
+        if let Some(usage) = turn.unreported_usage
+            && !faulty!(RecoverWithoutUsage)
+        {
             let before = self.recorder.record().map(|record| record.usage);
             let mut cumulative = before.unwrap_or_default();
             cumulative += usage.unwrap_or_default();
@@ -314,7 +326,9 @@ impl JournalRecovery {
             usage: closed.and_then(|turn| turn.usage),
             tool_results: closed.map_or_else(Vec::new, |turn| turn.tool_results.clone()),
         };
-        self.emit_in_turn(&turn, kind);
+        if !faulty!(RecoverWithoutTurnEnd) {
+            self.emit_in_turn(&turn, kind);
+        }
     }
 
     /// Replaces a pending response with an empty one, as a cancel does.
@@ -367,8 +381,8 @@ impl JournalRecovery {
     fn emit_message(&mut self, message: Message, turn_index: Option<u32>) {
         let loop_id = self.position.loop_id.clone();
         let message_id = match self.open_message.take() {
-            Some(started) => started,
-            None => {
+            Some(started) if !faulty!(RecoverWithoutOpenMessage) => started,
+            Some(_) | None => {
                 let message_id = MessageId::from(format!("{loop_id}.m{}", self.message_count));
                 self.message_count += 1;
                 let kind = EventKind::MessageStart {

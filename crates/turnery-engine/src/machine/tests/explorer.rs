@@ -1,12 +1,19 @@
 //! Explores every interleaving of inputs from a hostile host, and checks the invariants after each step.
 
+mod candidates;
 mod inputs;
 mod invariants;
+mod recovered;
 mod scenario;
 mod simulated_host;
 
-use super::super::{Effect, Input, Loop, seeded_fault::SeededFault};
-use crate::{Timestamp, oracle::ensure::ensure};
+use super::super::{Effect, Input, Loop};
+use crate::{
+    Event, Timestamp,
+    oracle::ensure::ensure,
+    seeded_fault::{SeededFault, with_seeded_fault},
+};
+use candidates::explore_candidates;
 use invariants::InvariantChecker;
 use scenario::Scenario;
 use simulated_host::SimulatedHost;
@@ -21,6 +28,10 @@ struct ExplorerState {
     machine: Loop,
     host: SimulatedHost,
     checker: InvariantChecker,
+    /// Events that the host has journalled: all but streaming ones.
+    journal: Vec<Event>,
+    /// Length of the journal before the last input.
+    journalled_before: usize,
 }
 
 struct Exploration {
@@ -38,14 +49,15 @@ impl fmt::Write for Fingerprint {
 }
 
 impl ExplorerState {
-    fn start(scenario: Scenario, fault: Option<SeededFault>) -> Result<Self, String> {
+    fn start(scenario: Scenario) -> Result<Self, String> {
         let mut out = Vec::new();
-        let mut machine = Loop::start(scenario.spec(), now(), &mut out);
-        machine.seeded_fault = fault;
+        let machine = Loop::start(scenario.spec(), now(), &mut out);
         let mut state = Self {
             machine,
             host: SimulatedHost::new(scenario),
             checker: InvariantChecker::new(),
+            journal: Vec::new(),
+            journalled_before: 0,
         };
         state.check_effects(out)?;
         Ok(state)
@@ -54,6 +66,7 @@ impl ExplorerState {
     fn feed(&mut self, input: Input) -> Result<(), String> {
         self.host.observe_input(&input);
         self.checker.observe_input(&input);
+        self.journalled_before = self.journal.len();
         let mut out = Vec::new();
         self.machine.handle_input(now(), input.clone(), &mut out);
         let silent = out.is_empty();
@@ -77,6 +90,11 @@ impl ExplorerState {
 
     fn check_effects(&mut self, effects: Vec<Effect>) -> Result<(), String> {
         for effect in effects {
+            if let Effect::Emit(event) | Effect::Commit(event) = &effect
+                && !event.kind.is_streaming()
+            {
+                self.journal.push(event.clone());
+            }
             self.checker.check_effect(&mut self.host, effect)?;
         }
         ensure(self.machine.is_over() == self.host.is_over, || {
@@ -163,7 +181,6 @@ impl Loop {
             spec: _,
             time_base: _,
             permission_asked_at: _,
-            seeded_fault: _,
         } = self;
         write!(
             out,
@@ -186,32 +203,43 @@ fn now() -> Timestamp {
 }
 
 /// Explores all states depth-first. Fails with the first violation.
-fn explore(scenario: Scenario, fault: Option<SeededFault>) -> Result<Exploration, String> {
+fn explore(scenario: Scenario) -> Result<Exploration, String> {
     let mut endings = BTreeSet::new();
+    let states = for_each_state(scenario, |state| {
+        if state.host.is_over {
+            endings.insert(state.host.ending.clone());
+        }
+        state.ignores_invalid_inputs()?;
+        state.can_be_cancelled()?;
+        state.can_finish()?;
+        state.can_be_resumed()
+    })?;
+    Ok(Exploration { states, endings })
+}
+
+/// Visits all states depth-first; returns their number. Fails with the first violation.
+fn for_each_state(
+    scenario: Scenario,
+    mut visit: impl FnMut(&ExplorerState) -> Result<(), String>,
+) -> Result<usize, String> {
     let mut seen = HashSet::new();
-    let mut stack = vec![ExplorerState::start(scenario, fault)?];
+    let mut stack = vec![ExplorerState::start(scenario)?];
     while let Some(state) = stack.pop() {
         if !seen.insert(state.fingerprint()) {
             continue;
-        }
-        if state.host.is_over {
-            endings.insert(state.host.ending.clone());
         }
         for input in state.host.possible_inputs() {
             let mut next = state.clone();
             next.feed(input)?;
             stack.push(next);
         }
-        state.ignores_invalid_inputs()?;
-        state.can_be_cancelled()?;
-        state.can_finish()?;
+        visit(&state)?;
     }
-    let states = seen.len();
-    Ok(Exploration { states, endings })
+    Ok(seen.len())
 }
 
 fn explore_and_check(scenario: Scenario, at_least: usize) {
-    let explored = explore(scenario, None).unwrap();
+    let explored = explore(scenario).unwrap();
     let endings: Vec<&str> = explored.endings.iter().map(String::as_str).collect();
     assert_eq!(endings, scenario.expected_endings());
     let states = explored.states;
@@ -265,6 +293,17 @@ fn required_finish_interleavings_keep_invariants() {
 #[test]
 fn nested_call_interleavings_keep_invariants() {
     explore_and_check(Scenario::NestedCalls, 1_000);
+}
+
+// proves: LOOP-70, LOOP-75, UP-17, S5
+#[test]
+fn candidate_interleavings_keep_invariants() {
+    for place in [0, 1] {
+        explore_and_check(Scenario::Candidate { place }, 100);
+    }
+    let pairs = explore_candidates().unwrap();
+    println!("{pairs} pairs of candidates");
+    assert!(pairs > 10_000, "too few candidates: {pairs}");
 }
 
 #[test]
@@ -374,13 +413,40 @@ fn every_seeded_bug_is_found() {
         (Bug::KeepNestedCalls, NestedCalls, "R1"),
         (Bug::OmitEndOfWaitingNestedCall, NestedCalls, "R1"),
         (Bug::OmitParentId, NestedCalls, "ACP-22"),
+        (Bug::RecoverParentsFirst, NestedCalls, "S5"),
+        (Bug::RecoverResultTwice, ParallelCalls, "S5"),
+        (Bug::RecoverWithoutDenial, ParallelCalls, "S5"),
+        (Bug::RecoverWithoutEnd, ParallelCalls, "S5"),
+        (Bug::RecoverWithoutExcluding, Steering, "S5"),
+        (Bug::RecoverWithoutNotice, Calls, "S5"),
+        (Bug::RecoverWithoutOpenCompaction, FullContext, "S5"),
+        (Bug::RecoverWithoutOpenMessage, Calls, "S5"),
+        (Bug::RecoverWithoutStart, Calls, "S5"),
+        (Bug::RecoverWithoutTurnEnd, Calls, "S5"),
+        (Bug::RecoverWithoutUsage, Calls, "S5"),
     ];
     for (bug, scenario, invariant) in bugs {
-        match explore(scenario, Some(bug)) {
-            Ok(explored) => panic!("{bug:?} was not found in {} states", explored.states),
-            Err(complaint) => {
-                assert!(complaint.starts_with(invariant), "{bug:?}: {complaint}");
-            }
-        }
+        let explored = with_seeded_fault(bug, || explore(scenario)).map(|it| it.states);
+        assert_found(bug, explored, invariant);
+    }
+    let bugs_of_groups = [
+        (Bug::CancelledCandidateIsSkipped, "LOOP-75"),
+        (Bug::FailedCandidateIsEligible, "LOOP-75"),
+        (Bug::IgnoreChecks, "LOOP-75"),
+        (Bug::JudgeCountsFromZero, "UP-17"),
+        (Bug::RecordWinnerOnce, "LOOP-73"),
+        (Bug::RecoverAllCandidates, "S5: one candidate stays"),
+        (Bug::RecoverWithoutWinner, "S5: one candidate stays"),
+        (Bug::UnknownUsageWins, "LOOP-75"),
+    ];
+    for (bug, invariant) in bugs_of_groups {
+        assert_found(bug, with_seeded_fault(bug, explore_candidates), invariant);
+    }
+}
+
+fn assert_found(bug: SeededFault, explored: Result<usize, String>, invariant: &str) {
+    match explored {
+        Ok(states) => panic!("{bug:?} was not found in {states} states"),
+        Err(complaint) => assert!(complaint.starts_with(invariant), "{bug:?}: {complaint}"),
     }
 }

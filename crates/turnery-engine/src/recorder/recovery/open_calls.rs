@@ -113,7 +113,9 @@ impl OpenCalls {
             order.push(at);
             stack.extend(nested.remove(&at).unwrap_or_default());
         }
-        order.reverse();
+        if !faulty!(RecoverParentsFirst) {
+            order.reverse();
+        }
         order
     }
 

@@ -28,7 +28,12 @@ pub(super) enum Scenario {
     FinishRequired,
     /// A call that requests nested calls, one of which requests another.
     NestedCalls,
+    /// Candidate of a parallel group, the one at this place.
+    Candidate { place: usize },
 }
+
+/// Loops of the group that [`Scenario::Candidate`] belongs to.
+pub(super) const CANDIDATES: [&str; 2] = ["s.cfg.1", "s.other.2"];
 
 impl Scenario {
     pub(super) fn spec(self) -> LoopSpec {
@@ -105,6 +110,11 @@ impl Scenario {
                     before_tool: true,
                     ..none
                 },
+                ..spec
+            },
+            Self::Candidate { place } => LoopSpec {
+                loop_id: CANDIDATES[place].into(),
+                parallel_group: CANDIDATES.map(Into::into).to_vec(),
                 ..spec
             },
             Self::StandaloneCompaction => LoopSpec {
@@ -235,6 +245,7 @@ impl Scenario {
             (Self::NestedCalls, 0) => vec![with(&["c0", "c1"])],
             (Self::OversizedResponses, 0) => vec![with(&["c0", "c1"]), with(&["c0"]), prose(cost)],
             (Self::FullContext, 0) => vec![with(&["c0"]), prose(None)],
+            (Self::Candidate { .. }, 0) => vec![with(&["c0"]), prose(cost), prose(None)],
             (Self::FinishRequired, 0) => vec![prose(None), with(&["c0"])],
             (Self::FinishRequired, _) => vec![
                 prose(None),
@@ -247,7 +258,7 @@ impl Scenario {
     /// Returns the possible errors of the model.
     pub(super) fn possible_model_errors(self) -> Vec<Input> {
         let kinds: &[ModelErrorKind] = match self {
-            Self::Calls => &[ModelErrorKind::Network],
+            Self::Calls | Self::Candidate { .. } => &[ModelErrorKind::Network],
             Self::FullContext => &[ModelErrorKind::Network, ModelErrorKind::ContextOverflow],
             Self::OversizedResponses => &[ModelErrorKind::AnswerLimit],
             Self::Steering
@@ -337,6 +348,14 @@ impl Scenario {
                 "limit Duration",
                 "lost HeadConflict",
                 "lost LaneLost",
+            ],
+            Self::Candidate { .. } => &[
+                "Stopped(Cancelled)",
+                "finished",
+                "limit Duration",
+                "lost HeadConflict",
+                "lost LaneLost",
+                "provider Network",
             ],
             Self::OversizedResponses => &[
                 "Stopped(Cancelled)",
