@@ -18,14 +18,37 @@ pub struct ToolSpec {
 
 /// JSON Schema with its serialized text, which every model request includes.
 #[derive(Clone, Debug)]
-pub struct ToolSchema(Arc<(Value, Box<RawValue>)>);
+pub struct ToolSchema {
+    inner: Arc<(Value, Box<RawValue>)>,
+    is_enforced: bool,
+}
+
+impl ToolSchema {
+    /// Returns the schema, to be enforced by providers that can make a model's arguments fit it (structured output).
+    #[must_use]
+    pub fn enforced(self) -> Self {
+        Self {
+            is_enforced: true,
+            ..self
+        }
+    }
+
+    /// Returns true if providers should enforce the schema where they can.
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.is_enforced
+    }
+}
 
 impl From<Value> for ToolSchema {
     fn from(schema: Value) -> Self {
         // Serializing a `Value` cannot fail.
         let text = serde_json::value::to_raw_value(&schema);
         let text = text.unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self(Arc::new((schema, text)))
+        Self {
+            inner: Arc::new((schema, text)),
+            is_enforced: false,
+        }
     }
 }
 
@@ -33,7 +56,7 @@ impl Deref for ToolSchema {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        &self.0.0
+        &self.inner.0
     }
 }
 
@@ -45,7 +68,7 @@ impl PartialEq for ToolSchema {
 
 impl Serialize for ToolSchema {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.1.serialize(serializer)
+        self.inner.1.serialize(serializer)
     }
 }
 

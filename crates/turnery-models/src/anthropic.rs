@@ -6,11 +6,24 @@ mod stream;
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
     model::{ModelInfo, ModelRequest},
+    providers,
 };
 use turnery_engine::CallIds;
 
 /// Dialect of the Anthropic Messages API.
-pub(crate) struct Anthropic;
+#[derive(Default)]
+pub(crate) struct Anthropic {
+    enforces_schemas: bool,
+}
+
+impl Anthropic {
+    /// Creates the dialect for the server at `base_url`.
+    pub(crate) fn new(base_url: &str) -> Self {
+        Self {
+            enforces_schemas: providers::enforces_schemas_at(base_url),
+        }
+    }
+}
 
 impl ApiDialect for Anthropic {
     type Reader = stream::AnthropicReader;
@@ -26,7 +39,7 @@ impl ApiDialect for Anthropic {
     };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, request)
+        request::encode_request(info, self.enforces_schemas, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::AnthropicReader {

@@ -30,7 +30,10 @@ impl Api {
         is_limit_chosen: bool,
     ) -> Arc<dyn Model> {
         match self {
-            Self::Anthropic => Arc::new(RemoteModel::new(info, endpoint, limits, Anthropic)),
+            Self::Anthropic => {
+                let dialect = Anthropic::new(base_url);
+                Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
+            }
             Self::OpenAi => {
                 let dialect = OpenAi::new(base_url, is_limit_chosen);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))

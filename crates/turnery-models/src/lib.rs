@@ -30,6 +30,7 @@ mod response_accumulator;
 mod served_models;
 mod silence;
 mod sse;
+mod strict_schema;
 mod token_count;
 
 pub use key_check::check_key;

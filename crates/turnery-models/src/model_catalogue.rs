@@ -94,6 +94,15 @@ pub(crate) fn has_adaptive_thinking(model: &str) -> bool {
     }
 }
 
+/// Returns true if a Claude model can be made to call a tool with arguments that fit its schema (since 4.5).
+pub(crate) fn enforces_schemas(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model).replace('.', "-");
+    has_adaptive_thinking(model)
+        || ["claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"]
+            .iter()
+            .any(|family| name.starts_with(family))
+}
+
 /// Returns true for Claude models, which think only on request.
 pub(crate) fn is_claude(model: &str) -> bool {
     model
@@ -163,6 +172,24 @@ mod tests {
             "claude-mythos-preview",
         ] {
             assert!(has_adaptive_thinking(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn claude_enforces_schemas_since_4_5() {
+        for name in [
+            "claude-3-7-sonnet-latest",
+            "claude-opus-4-1-20250805",
+            "gpt-5",
+        ] {
+            assert!(!enforces_schemas(name), "{name}");
+        }
+        for name in [
+            "claude-haiku-4-5-20251001",
+            "anthropic/claude-sonnet-4.5",
+            "claude-opus-5",
+        ] {
+            assert!(enforces_schemas(name), "{name}");
         }
     }
 }

@@ -19,6 +19,7 @@ use turnery_engine::CallIds;
 /// Dialect of Chat Completions.
 pub(crate) struct OpenAi {
     quirks: Quirks,
+    enforces_schemas: bool,
 }
 
 impl OpenAi {
@@ -30,6 +31,7 @@ impl OpenAi {
                 true => quirks.with_user_limit(),
                 false => quirks,
             },
+            enforces_schemas: providers::enforces_schemas_at(base_url),
         }
     }
 }
@@ -47,7 +49,7 @@ impl ApiDialect for OpenAi {
     };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, &self.quirks, request)
+        request::encode_request(info, &self.quirks, self.enforces_schemas, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::OpenAiReader {

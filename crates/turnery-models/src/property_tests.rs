@@ -152,7 +152,7 @@ fn decode_pieces(pieces: &[&[u8]]) -> Vec<Result<String, String>> {
 proptest! {
     #[test]
     fn arbitrary_events_do_not_panic(events in prop::collection::vec(event(), 0..12)) {
-        read_events(&Anthropic, &events);
+        read_events(&Anthropic::default(), &events);
         read_events(&OpenAi::new("http://127.0.0.1/v1", false), &events);
     }
 

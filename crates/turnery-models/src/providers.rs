@@ -46,10 +46,13 @@ struct KnownProvider {
     offers_default_model: bool,
     /// Models to list; the first is the default.
     models: &'static [&'static str],
-    /// Domain of the servers that `check_path` and `quirks` describe, under whatever name they are configured.
+    /// Domain of the servers that `check_path`, `enforces_schemas` and `quirks` describe, under whatever name they are
+    /// configured.
     domain: &'static str,
     /// Path of a free request that requires a valid key, if the list of models does not.
     check_path: Option<&'static str>,
+    /// True if a tool may be marked as `strict`, so that its arguments fit its schema.
+    enforces_schemas: bool,
     /// Deviations from the common ground of Chat Completions.
     quirks: Quirks,
 }
@@ -68,6 +71,7 @@ impl KnownProvider {
         models: &[],
         domain: "",
         check_path: None,
+        enforces_schemas: false,
         quirks: Quirks::DEFAULT,
     };
 
@@ -137,6 +141,11 @@ fn served_at(base_url: &str) -> Option<&'static KnownProvider> {
 
 pub(crate) fn quirks_at(base_url: &str) -> Quirks {
     served_at(base_url).map_or(Quirks::DEFAULT, |known| known.quirks)
+}
+
+/// Returns true if the server at `base_url` can make a model's arguments fit a schema.
+pub(crate) fn enforces_schemas_at(base_url: &str) -> bool {
+    served_at(base_url).is_some_and(|known| known.enforces_schemas)
 }
 
 /// Returns the path that checks a key at `base_url`, if the list of models does not.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{borrow::Cow, future::ready, time::Duration};
-use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolSchema, ToolSpec};
 
 /// A tool whose arguments are a type. Every typed tool is a [`Tool`].
 ///
@@ -45,6 +45,12 @@ pub trait TypedTool: Send + Sync + 'static {
     /// Returns the schema of the arguments that the model receives. By default it is derived from their type.
     fn schema(&self) -> Value {
         schema_for::<Self::Args>()
+    }
+
+    /// Returns true if providers that can make the model's arguments fit the schema should do so
+    /// ([`ToolSchema::enforced`]).
+    fn enforces_schema(&self) -> bool {
+        false
     }
 
     /// Returns how to show a call, without IO. Paths are absolute. By default a call shows [`TITLE`](Self::TITLE).
@@ -84,10 +90,14 @@ pub trait TypedTool: Send + Sync + 'static {
 
 impl<T: TypedTool> Tool for T {
     fn spec(&self) -> ToolSpec {
+        let schema = ToolSchema::from(self.schema());
         ToolSpec {
             name: T::NAME.to_owned(),
             description: self.description().into_owned(),
-            schema: self.schema().into(),
+            schema: match self.enforces_schema() {
+                true => schema.enforced(),
+                false => schema,
+            },
         }
     }
 

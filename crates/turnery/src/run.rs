@@ -286,8 +286,9 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         }
     };
     let price = |model: &str| agent.models().recorded_price(model);
-    let model = session.options().model;
-    let mut ran = RunResult::from_prompt(session.id().clone(), model, &result, text, price);
+    let (id, options) = (session.id().clone(), session.options());
+    let mut ran = RunResult::from_prompt(id, options.model, &result, text, price);
+    ran.sandbox = Some(options.sandbox);
     if is_value_required {
         ran.require_value(&result);
     }

@@ -86,6 +86,10 @@ impl TypedTool for FinishTool {
         })
     }
 
+    fn enforces_schema(&self) -> bool {
+        self.schema.is_some()
+    }
+
     async fn run(&self, args: FinishArgs, _cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         if let Some(schema) = &self.schema {
             schema.check(&args.value).map_err(|reasons| {

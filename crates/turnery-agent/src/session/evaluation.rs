@@ -228,7 +228,13 @@ impl SessionTask {
             .iter()
             .map(|it| it.task.conversation.history.messages())
             .collect();
-        let head = committed.map_err(|error| lost_error(error.to_string()))?;
+        let head = match (committed, &pending) {
+            (Ok(head), _) => head,
+            (Err(error), Some(pending)) => {
+                return Err(apply_winner::unstored_error(error, pending, "were not applied").await);
+            }
+            (Err(error), None) => return Err(lost_error(error.to_string())),
+        };
         if !switches && pending.is_none() {
             guard.stop_renewing();
         }

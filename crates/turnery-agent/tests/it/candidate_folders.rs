@@ -15,7 +15,7 @@ use turnery_agent::{
 };
 use turnery_engine::{Artifact, Content, EventKind, LoopRecord, Outcome, TurnStop, oracle};
 use turnery_models::Thinking;
-use turnery_store::MemoryStore;
+use turnery_store::{MemoryStore, Store};
 use turnery_tools::{CandidateFoldersError, Mode, Toolbox};
 
 /// Model that writes `FILE` with its own name as the text, then says "done".
@@ -40,7 +40,15 @@ pub(crate) fn writer(name: &'static str, file: &'static str) -> Arc<TestModel> {
 
 /// Creates a world with the real tools, whose folder is a repository with the file `f`.
 pub(crate) fn repository(models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixture {
-    let world = folder(models, mode);
+    repository_with_store(Arc::new(MemoryStore::new()), models, mode)
+}
+
+pub(crate) fn repository_with_store(
+    store: Arc<dyn Store>,
+    models: &[Arc<TestModel>],
+    mode: Mode,
+) -> EmbeddingFixture {
+    let world = folder(store, models, mode);
     for args in [
         &["init", "--quiet"][..],
         &["add", "."],
@@ -51,8 +59,7 @@ pub(crate) fn repository(models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixt
     world
 }
 
-fn folder(models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixture {
-    let store = Arc::new(MemoryStore::new());
+fn folder(store: Arc<dyn Store>, models: &[Arc<TestModel>], mode: Mode) -> EmbeddingFixture {
     let set = |settings: &mut turnery_agent::Settings| settings.mode = mode;
     let tools = |_| Toolbox::coding();
     let world = EmbeddingFixture::build(store, &[], models, set, tools);
@@ -195,7 +202,11 @@ pub(crate) async fn winner_changes_are_applied_as_one_edit() {
 async fn only_changes_are_applied() {
     let idle = TestModel::new("idle", &[&[ModelAct::Say("nothing to do")]]);
     for (first, expected) in [("idle", None), ("c", applied(&["sub/new"]))] {
-        let world = folder(&[Arc::clone(&idle), writer("c", "new")], Mode::Auto);
+        let world = folder(
+            Arc::new(MemoryStore::new()),
+            &[Arc::clone(&idle), writer("c", "new")],
+            Mode::Auto,
+        );
         idle.answer_next(&[ModelAct::Say("nothing to do")]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         let candidates = in_mode(&[first], Mode::Edit);
@@ -381,7 +392,7 @@ async fn impossible_candidates_are_refused() {
 #[tokio::test]
 async fn configuration_takes_effect_and_is_recorded() {
     let models = ["a", "b"].map(|name| TestModel::new(name, &[&[ModelAct::Say("hi")]]));
-    let world = folder(&models, Mode::Edit);
+    let world = folder(Arc::new(MemoryStore::new()), &models, Mode::Edit);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut configs = candidates(&["a", "b"]);
     configs[1] = Candidate {

@@ -1,14 +1,20 @@
 //! Tests of a failing store and of two handles on one session: neither gets a wrong context.
 
 use crate::{
+    candidate_folders::{
+        assert_no_folders, evaluate, in_mode, read, repository_with_store, writer,
+    },
     failing_store::{ALWAYS, FailingStore},
     fixture::{
         EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, drain_replayed, live_events, run_text,
         start, start_text, yield_while,
     },
 };
-use std::sync::{Arc, atomic::Ordering};
-use turnery_agent::{CancellationToken, PromptError, SetOptionError};
+use std::{
+    fs,
+    sync::{Arc, atomic::Ordering},
+};
+use turnery_agent::{CancellationToken, PromptError, SelectionStrategy, SetOptionError};
 use turnery_engine::{CommitError, Event, EventKind};
 use turnery_store::SqliteStore;
 use turnery_tools::Mode;
@@ -224,4 +230,32 @@ async fn damaged_journal_is_reported_on_open() {
         let system = world.model.requests.lock().unwrap()[1].system.clone();
         assert!(system.contains("history of this session is damaged"));
     }
+}
+
+/// The changes are kept although the group is not stored, and the error says where.
+#[tokio::test]
+async fn changes_of_unstored_group_are_kept() {
+    let store = FailingStore::new();
+    let world = repository_with_store(store.clone(), &[writer("a", "f")], Mode::Edit);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.head_moves.store(true, Ordering::SeqCst);
+    let lost = evaluate(
+        &session,
+        in_mode(&["a"], Mode::Edit),
+        SelectionStrategy::First,
+    )
+    .await;
+    let Err(PromptError::Lost(CommitError::Store(reason))) = lost else {
+        panic!("{lost:?}");
+    };
+    let (_, kept) = reason
+        .split_once("the changes of candidate 1 (puppet/a) were not applied; they are kept in ")
+        .unwrap_or_else(|| panic!("{reason}"));
+    assert_eq!(
+        fs::read_to_string(format!("{kept}/files/f")).unwrap(),
+        "a\n"
+    );
+    fs::remove_dir_all(kept).unwrap();
+    assert_eq!(read(&world, "f"), "first\n");
+    assert_no_folders(&world, &session);
 }

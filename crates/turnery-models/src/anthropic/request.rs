@@ -5,6 +5,7 @@ use crate::{
     history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
+    strict_schema::is_enforceable,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -43,6 +44,8 @@ struct ToolParam<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a ToolSchema,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -112,8 +115,10 @@ enum CacheControl {
 
 pub(super) fn encode_request(
     info: &ModelInfo,
+    enforces_schemas: bool,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
+    let enforces_schemas = enforces_schemas && model_catalogue::enforces_schemas(&info.name.model);
     let mut messages = build_messages(info, request);
     mark_cache_breakpoints(&mut messages);
     let (thinking, output_config) = match thinking_params(info, request.thinking) {
@@ -142,6 +147,7 @@ pub(super) fn encode_request(
                 name: &tool.name,
                 description: &tool.description,
                 input_schema: &tool.schema,
+                strict: enforces_schemas && is_enforceable(&tool.schema),
             })
             .collect(),
         // The API rejects a temperature together with thinking.

@@ -271,7 +271,7 @@ async fn endless_response_of_any_block_kind_is_stopped() {
         (String::new(), start("\"thinking\"")),
     ];
     for (first, endless) in cases {
-        let (limit, sent_bytes) = read_until_limit(Anthropic, &first, &endless).await;
+        let (limit, sent_bytes) = read_until_limit(Anthropic::default(), &first, &endless).await;
         assert_eq!(limit, size, "{endless}");
         assert!(sent_bytes <= 1_300_000, "{sent_bytes} of {endless}");
     }
@@ -289,7 +289,7 @@ async fn endless_calls_are_stopped_with_and_without_arguments() {
         assert_eq!((events.as_str(), sent_bytes), (limit, 51 * call.len()));
     }
     let block = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"name\":\"read\"}}\n\n";
-    let (events, sent_bytes) = read_until_limit(Anthropic, "", block).await;
+    let (events, sent_bytes) = read_until_limit(Anthropic::default(), "", block).await;
     assert_eq!((events.as_str(), sent_bytes), (limit, 51 * block.len()));
 }
 

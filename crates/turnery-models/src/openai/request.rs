@@ -6,6 +6,7 @@ use crate::{
     history::{CallResult, HistoryItem, InputContent, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
+    strict_schema::is_enforceable,
 };
 use serde::Serialize;
 use std::{
@@ -115,11 +116,14 @@ struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a ToolSchema,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
 }
 
 pub(super) fn encode_request(
     info: &ModelInfo,
     quirks: &Quirks,
+    enforces_schemas: bool,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = |field| {
@@ -143,6 +147,7 @@ pub(super) fn encode_request(
                     name: &tool.name,
                     description: &tool.description,
                     parameters: &tool.schema,
+                    strict: enforces_schemas && is_enforceable(&tool.schema),
                 },
             })
             .collect(),

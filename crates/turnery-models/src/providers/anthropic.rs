@@ -16,5 +16,7 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
         "claude-opus-4-6",
         "claude-haiku-4-5",
     ],
+    domain: "anthropic.com",
+    enforces_schemas: true,
     ..KnownProvider::DEFAULT
 };

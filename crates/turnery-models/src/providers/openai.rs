@@ -11,6 +11,7 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     offers_default_model: true,
     models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
     domain: "openai.com",
+    enforces_schemas: true,
     quirks: Quirks {
         limit: LimitField::MaxCompletionTokens,
         reasoning_field: None,

@@ -32,6 +32,8 @@ mod remotes;
 #[cfg(test)]
 mod repository_layout_tests;
 mod work_tree;
+#[cfg(test)]
+mod written_file_tests;
 
 use super::{command_line::SimpleCommand, program_name};
 use crate::{

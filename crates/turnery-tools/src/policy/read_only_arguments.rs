@@ -46,6 +46,10 @@ pub(crate) fn parse_arguments<'a>(
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
         if arg == "--" {
+            // `git blame` takes the last word for a revision, and so for an option.
+            if program.words[0] == "git" && args.as_slice().iter().any(|it| it.starts_with('-')) {
+                return None;
+            }
             found.operands.extend(args);
             break;
         }

@@ -5,6 +5,7 @@ use crate::run::try_models::{self, CandidateReport, ChangesReport};
 use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
 use turnery_agent::{
     CostReport, PromptResult, Session, finish::FinishTool, millionths_to_units, render_value,
 };
@@ -49,6 +50,9 @@ pub(super) struct RunResult {
     /// `provider/model`, or `offline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// How commands were confined, or that they were not; absent when no prompt ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sandbox: Option<Arc<str>>,
     /// Result of each model's candidate, with `--try`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateReport>,
@@ -164,6 +168,7 @@ impl RunResult {
             usage,
             turns: result.turns,
             model: winner.or(Some(model)),
+            sandbox: None,
             candidates,
             changes: result.changes.as_ref().map(ChangesReport::from),
             duration_ms: 0,

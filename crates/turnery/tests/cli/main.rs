@@ -32,6 +32,7 @@ mod notify;
 mod orphans;
 mod output_schema;
 mod permission;
+mod random_kills;
 mod run;
 mod sandbox;
 mod settings;

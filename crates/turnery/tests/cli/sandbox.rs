@@ -458,6 +458,20 @@ async fn session_reports_sandbox() {
         // Displayed where the user chooses the mode.
         let mode = made["result"]["configOptions"][0]["description"].as_str();
         assert!(mode.is_some_and(|it| it.contains(expected)), "{made}");
+        let args = [
+            "run",
+            "--format",
+            "json",
+            "--sandbox",
+            sandbox,
+            "--model",
+            "offline",
+            "hi",
+        ];
+        let ran = home.run(&args).await;
+        let said = &ran.stdout_json()["sandbox"];
+        let said = said.as_str().is_some_and(|it| it.starts_with(expected));
+        assert!(said, "{ran:?}");
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{code_mode::Protocol, finish::PromptTools};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -16,8 +17,8 @@ use std::{
     },
 };
 use turnery_engine::{
-    Content, Limits, LoopId, Message, ModelDelta, ModelError, ModelStop, Outcome, Response,
-    Termination, ToolCall, TurnStop, Usage, parallel_group::JudgeReport,
+    CommitError, Content, Limits, LoopId, Message, ModelDelta, ModelError, ModelStop, Outcome,
+    Response, Termination, ToolCall, TurnStop, Usage, parallel_group::JudgeReport,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest};
 use turnery_tools::{ApplyChanges, FolderChanges, FolderChangesError, PendingChanges};
@@ -66,7 +67,17 @@ impl SessionTask {
                 files: changed_files(&pending),
             },
         });
-        let applied = applied?;
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(PromptError::Lost(error)) => {
+                let error = match error {
+                    CommitError::Store(reason) => reason,
+                    CommitError::LaneLost | CommitError::HeadConflict => error.to_string(),
+                };
+                return Err(unstored_error(error, &pending, "may not have been applied").await);
+            }
+            Err(error) => return Err(error),
+        };
         result.is_stored = applied.is_stored;
         result.loops.extend(applied.loops);
         Ok(result)
@@ -145,6 +156,18 @@ pub(super) async fn keep(pending: &Arc<PendingChanges>, reason: &str) -> WinnerC
         reason: reason.to_owned(),
         kept: kept.ok(),
     }
+}
+
+/// Returns the error of a loop that could not be stored, which says what has become of the winner's changes and where they
+/// are kept.
+pub(super) async fn unstored_error(
+    error: impl Display,
+    pending: &Arc<PendingChanges>,
+    what: &str,
+) -> PromptError {
+    let (candidate, kept) = (pending.candidate(), pending.describe_kept().await);
+    let reason = format!("{error}; the changes of {candidate} {what}; {kept}");
+    PromptError::Lost(CommitError::Store(reason))
 }
 
 /// Script in place of a model: calls [`ApplyChanges`], then says what came of it.

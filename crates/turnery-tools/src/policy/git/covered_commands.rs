@@ -37,6 +37,7 @@ pub(super) fn may_be_covered(command: &SimpleCommand) -> bool {
         && has_harmless_options(command)
         && !views_bisection(command)
         && !shows_submodules(command)
+        && !writes_other_file_than_ref(command)
         && !commits_named_files(command)
 }
 
@@ -125,9 +126,51 @@ pub(super) fn may_place_hooks(command: &SimpleCommand, folder: &Path) -> bool {
     };
     match words.next() {
         Some("mv") => words.any(leads_elsewhere),
-        Some("clone") => words.any(|word| leads_elsewhere(word) || word.contains("..")),
+        Some("clone") => words.any(|word| {
+            leads_elsewhere(word)
+                || word.contains("..")
+                || word.contains(|c: char| c.is_whitespace() || c.is_control())
+                || derived_folder_names(word).any(leads_elsewhere)
+        }),
         _ => false,
     }
+}
+
+/// Returns the names that `git clone` may give to the folder if only this address names it: the last part of the path or
+/// the host, without an ending. Returns other parts of the address too.
+fn derived_folder_names(address: &str) -> impl Iterator<Item = &str> {
+    let parts = address
+        .split(['/', ':', '@'])
+        .filter(|part| !part.is_empty());
+    parts.flat_map(|part| {
+        let endings = ["", ".git", ".bundle"].into_iter();
+        endings.filter_map(|ending| part.strip_suffix(ending))
+    })
+}
+
+/// Returns true if `git symbolic-ref` or `git update-ref` may write another file than a ref: git takes any other name for a
+/// path, and a symbolic ref may contain shell code.
+fn writes_other_file_than_ref(command: &SimpleCommand) -> bool {
+    let mut words = command.known_args();
+    let name_count = match words.next() {
+        Some("symbolic-ref") => 2,
+        Some("update-ref") => 1,
+        _ => return false,
+    };
+    let is_ref = |word: &str| {
+        let parts = word.strip_prefix("refs/").map(|rest| rest.split('/'));
+        let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.');
+        word == "HEAD" || parts.is_some_and(|mut parts| parts.all(is_plain))
+    };
+    let mut names = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "-m" => drop(words.next()),
+            option if option.starts_with('-') && option != "-" => {}
+            name => names.push(name),
+        }
+    }
+    !names.into_iter().take(name_count).all(is_ref)
 }
 
 /// Returns true if the command applies patches to the index and the work tree: git then follows links that the index does
