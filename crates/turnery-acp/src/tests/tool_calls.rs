@@ -154,17 +154,19 @@ fn call_update_holds_only_changed_fields() {
     let shows = |detail: &CallDetail| event(2, events::call_updated(detail.clone()));
     let updates = encode_live(&[
         call_requested(CallKind::Edit),
+        call_started(true),
         shows(&detail(CallKind::Edit)),
         shows(&with_diff),
         shows(&with_diff),
     ]);
-    assert_eq!(updates.len(), 2, "{updates:?}");
+    assert_eq!(updates.len(), 3, "{updates:?}");
+    assert_eq!(updates[1]["status"], "in_progress");
     let expected = json!({
         "sessionUpdate": "tool_call_update",
         "toolCallId": "c1",
         "content": [{"type": "diff", "path": "/w/a", "newText": "x"}, text_content("note")],
     });
-    assert_eq!(updates[1], expected);
+    assert_eq!(updates[2], expected);
 }
 
 // proves: G-22
@@ -201,10 +203,10 @@ fn output_is_fenced_and_terminal_is_kept() {
 }
 
 /// The updates stay proportional to the output, and each one is bounded (THEME-8).
-// proves: THEME-8, G-14
+// proves: THEME-8, G-14, ACP-35
 #[test]
 fn output_is_not_resent_whole() {
-    let mut events = vec![call_requested(CallKind::Execute)];
+    let mut events = vec![call_requested(CallKind::Execute), call_started(true)];
     let line = format!("{}\n", "x".repeat(99));
     events.extend((0..10_000).map(|_| call_printed(2, &line)));
     let updates = encode_live(&events);

@@ -57,8 +57,9 @@ fn find_entry<'a>(all: &'a [(String, Value)], name: &str) -> &'a Value {
     &all.iter().find(|one| one.0 == name).expect("called").1
 }
 
-/// TOOL-7 for every tool. The oracle checks the form of each path and line; this test checks the values.
-// proves: TOOL-7, TOOL-8, THEME-9
+/// TOOL-7 for every tool. The oracle checks the form of each path and line; this test checks the values. After a
+/// restart, every call is shown again, completed and with its diff.
+// proves: TOOL-7, TOOL-8, THEME-2, THEME-9
 #[test]
 fn paths_are_absolute_and_lines_one_based() {
     let world = env_using_every_tool();
@@ -67,6 +68,8 @@ fn paths_are_absolute_and_lines_one_based() {
     result_of(&client.request("session/set_mode", auto));
     assert_eq!(client.prompt(&id, "go"), "end_turn");
     let live = client.take_updates();
+    client.close_and_join();
+    let mut client = TestClient::initialized(world.agent_with_tools(Toolbox::coding()));
     let load = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     result_of(&client.request("session/load", load));
     let again = client.take_updates();
@@ -80,6 +83,9 @@ fn paths_are_absolute_and_lines_one_based() {
         let locations = last_field_values(&updates, "locations");
         let called: BTreeSet<&str> = locations.iter().map(|one| one.0.as_str()).collect();
         assert_eq!(called, all, "a tool is missing here");
+        for (name, status) in last_field_values(&updates, "status") {
+            assert_eq!(status, "completed", "{name}");
+        }
         let plans = updates.iter().filter(|it| it["sessionUpdate"] == "plan");
         assert_eq!(plans.count(), 1);
         let read = json!([{"path": at("a.txt"), "line": 2}]);

@@ -34,7 +34,7 @@ fn tool_finish_value_ends_prompt() {
     assert_eq!(result["_meta"]["turnery"]["outcome"], "finished.tool_value");
 }
 
-// proves: LASH-27, LASH-68
+// proves: LASH-27, LASH-68, UP-21
 #[test]
 fn tool_error_value_ends_prompt() {
     let (shown, answer) = run_prompt_calling("fail_with");

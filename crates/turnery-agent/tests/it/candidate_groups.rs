@@ -24,8 +24,8 @@ use turnery_agent::{
     SubAgentTool,
 };
 use turnery_engine::{
-    Content, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, LoopStatus, Outcome,
-    TurnStop,
+    Content, ContinuationKind, EventKind, HookRequest, HookSet, HookVerdict, Limits, LoopRecord,
+    LoopStatus, Outcome, TurnStop, TurnTrigger,
 };
 use turnery_store::{Clock, MemoryStore, Owner, SqliteStore, StoreError};
 use turnery_tools::Mode;
@@ -107,6 +107,49 @@ fn killed_evaluation_leaves_aborted_loops() {
         assert!(notice.contains("interrupted"), "{notice}");
         assert_eq!(last, "again");
     });
+}
+
+/// Candidates that continue without a prompt begin from the same history, each as a child of the last loop.
+// proves: C-15, LOOP-8
+#[tokio::test(start_paused = true)]
+async fn candidates_without_prompt_continue_last_loop() {
+    let models = three_models();
+    let world = fixture_with(&models);
+    world.model.answer_next(&[ModelAct::Call("c", "look")]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        limits: Some(Limits {
+            turns: 1,
+            ..Limits::default()
+        }),
+        forced_reply: Some(false),
+        ..PromptOptions::default()
+    };
+    let base = session.prompt(vec![Content::text("hi")], options).unwrap();
+    let base = base.result().await.unwrap();
+    let group = session.evaluate(
+        Vec::new(),
+        candidates(&["a", "b", "c"]),
+        SelectionStrategy::FewestTokens,
+        PromptOptions::default(),
+    );
+    let group = group.unwrap().result().await.unwrap();
+    let (ids, winner) = loop_ids_and_winner(&group);
+    assert_eq!(ids, ["puppet-a.2", "puppet-b.3", "puppet-c.4"]);
+    assert_eq!(winner, 1);
+    for record in &group.loops {
+        assert_eq!(record.continuation_kind, ContinuationKind::Default);
+        assert_eq!(record.parent_loop_id.as_ref(), base.loop_ids().next());
+        assert_eq!(record.turns[0].triggered_by, TurnTrigger::Continuation);
+        assert!(record.turns[0].input_messages.is_empty());
+    }
+    let stop = "[Agent stopped: Max turns reached (1/1)]";
+    for model in &models {
+        assert_eq!(model.request(0), ["hi", "", "done", stop]);
+    }
+    run_text(&session, "next").await;
+    let request = world.model.request(1);
+    assert_eq!(request, ["hi", "", "done", stop, "from b", "next"]);
 }
 
 /// Hooks that record their requests and loops.

@@ -70,7 +70,11 @@ async fn loaded_session_sees_the_compacted_context() {
     let world = EmbeddingFixture::with_store(store, &script);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let mut compactions = 0;
+    let mut before_compaction = Vec::new();
     for _ in 0..20 {
+        if compactions == 0 {
+            before_compaction = world.loops(session.id()).await;
+        }
         run_exchanges(&session, 1).await;
         let request = last_request(&world);
         let size: ContextSize = request.iter().sum();
@@ -94,10 +98,19 @@ async fn loaded_session_sees_the_compacted_context() {
     let (loaded, _seen) = world.open(session.id(), false).await;
     world.model.answer_next(&[ModelAct::Refuse]);
     run_text(&loaded, "still there?").await;
-    assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
     let kept = world.loops(session.id()).await;
-    let kept: usize = kept.iter().map(|record| record.messages.len()).sum();
-    assert_eq!(kept, 2 * 20 + 2 + 2 * 2, "all that was ever said");
+    assert!(!before_compaction.is_empty());
+    assert_eq!(kept[..before_compaction.len()], before_compaction);
+    let kept: Vec<String> = kept
+        .iter()
+        .flat_map(|record| &record.messages)
+        .map(|message| message.message.text())
+        .collect();
+    let mut said = vec![long_text(), "", "done", "so it went"];
+    said.extend([long_text(), "so it went"].repeat(19));
+    said.extend(["still there?", ""].repeat(2));
+    assert_eq!(kept, said, "all that was ever said");
+    assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
 }
 
 /// The compaction events lie within the turn and do not affect its number or usage.

@@ -10,7 +10,7 @@ use turnery_engine::{
 };
 use turnery_tools::{Progress, ToolCx};
 
-// proves: LASH-12, LASH-13, I5
+// proves: LASH-12, LASH-13, I5, UP-21
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompt_continues_in_opened_frame() {
     let world = EmbeddingFixture::new(&[

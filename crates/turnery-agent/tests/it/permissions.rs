@@ -108,10 +108,11 @@ async fn mode_change_applies_to_next_call() {
     assert!(world.client.asked.lock().unwrap().is_empty());
 }
 
-// proves: C-21
+// proves: C-21, JIDO-69
 #[tokio::test(start_paused = true)]
 async fn permission_wait_does_not_count_as_time() {
-    let hour = std::time::Duration::from_secs(3600);
+    // Longer than the hour that the tool may take.
+    let wait = std::time::Duration::from_secs(7200);
     let world = EmbeddingFixture::new(&[
         &[ModelAct::Call("r", "ring")],
         &[
@@ -122,7 +123,7 @@ async fn permission_wait_does_not_count_as_time() {
         &[ModelAct::Hang],
     ])
     .with_answers(&[choose("allow_once"), choose("allow_once")]);
-    *world.client.delay.lock().unwrap() = hour;
+    *world.client.delay.lock().unwrap() = wait;
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "ring").await;
     assert!(
@@ -144,7 +145,7 @@ async fn permission_wait_does_not_count_as_time() {
         result.outcome,
         Outcome::Stopped(TurnStop::MaxTurns(_))
     ));
-    assert_eq!(begun.elapsed().as_secs(), 3600 + 600);
+    assert_eq!(begun.elapsed().as_secs(), 7200 + 600);
 }
 
 /// Runs `test` with a session whose first call is being judged on a thread that hangs until the sender is dropped.

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use turnery_agent::{FinishRule, PromptOptions, Session, SubAgentTool};
 use turnery_engine::{
     Content, ContinuationKind, LoopRecord, LoopStatus, Outcome, SessionId, TurnFinish, TurnStop,
-    Usage,
+    TurnTrigger, Usage,
 };
 use turnery_models::Thinking;
 use turnery_store::{Commit, MemoryStore, NewSession, Owner};
@@ -43,7 +43,7 @@ async fn open_loop_can_be_queried() {
     assert_eq!(session.open_loop().await, None);
 }
 
-// proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
+// proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13, TURN-16
 #[tokio::test(start_paused = true)]
 async fn each_prompt_is_one_record_with_structured_id() {
     let world = EmbeddingFixture::new(&[
@@ -69,6 +69,7 @@ async fn each_prompt_is_one_record_with_structured_id() {
         assert_eq!(&record.session_id, session.id());
         assert_eq!(record.agent_id, "turnery");
         assert_eq!(record.status, LoopStatus::Completed);
+        assert_eq!(record.turns[0].triggered_by, TurnTrigger::User);
         let config = record.config.as_ref().unwrap();
         assert_eq!(config.config_id.as_deref(), Some("puppet-one"));
     }
@@ -138,8 +139,9 @@ async fn result_and_record_agree_on_usage() {
         &world,
         json!([
             {"steps": [{"tool_call": {"name": "look", "args": {}}}],
-                "usage": {"input": 100, "output": 10, "reasoning": 4, "cache_write": 1000}},
-            {"steps": [{"text": "done"}], "usage": {"input": 20, "output": 5, "cache_read": 1000}},
+                "usage": {"input": 100, "output": 10, "reasoning": 4, "cache_read": 30, "cache_write": 1000}},
+            {"steps": [{"text": "done"}],
+                "usage": {"input": 20, "output": 5, "reasoning": 3, "cache_read": 2000, "cache_write": 7}},
         ]),
     );
     session.set_model(&model).await.unwrap();
@@ -147,19 +149,29 @@ async fn result_and_record_agree_on_usage() {
     let spent = Usage {
         input: 120,
         output: 15,
-        reasoning: 4,
-        cache_read: 1000,
-        cache_write: 1000,
+        reasoning: 7,
+        cache_read: 2030,
+        cache_write: 1007,
     };
     assert_eq!(result.usage, spent);
     let record = &records(&world, &session).await[0];
     assert_eq!(record.usage, spent);
-    let inputs: Vec<_> = record
-        .turns
-        .iter()
-        .map(|turn| turn.usage.map(|usage| usage.input))
-        .collect();
-    assert_eq!(inputs, [Some(100), Some(20)]);
+    let first = Usage {
+        input: 100,
+        output: 10,
+        reasoning: 4,
+        cache_read: 30,
+        cache_write: 1000,
+    };
+    let second = Usage {
+        input: 20,
+        output: 5,
+        reasoning: 3,
+        cache_read: 2000,
+        cache_write: 7,
+    };
+    let by_turn: Vec<_> = record.turns.iter().map(|turn| turn.usage).collect();
+    assert_eq!(by_turn, [Some(first), Some(second)]);
 }
 
 // proves: TURN-37, TURN-47, TURN-48, LOOP-83

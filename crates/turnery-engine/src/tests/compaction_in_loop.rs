@@ -169,7 +169,7 @@ fn cancel_stops_compaction() {
 }
 
 /// A request that overflows is repeated once after a compaction; the client sees one response.
-// proves: R9
+// proves: TURN-58, R9
 #[test]
 fn overflow_compacts_once_per_turn() {
     let overflow = || model_failed(ModelErrorKind::ContextOverflow);

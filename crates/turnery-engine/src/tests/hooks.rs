@@ -6,8 +6,8 @@ use super::harness::{
     text_answer, text_delta, tool_ended,
 };
 use crate::{
-    Content, Event, EventKind, HookSet, HookVerdict, Input, Limits, LoopFinish, LoopSpec,
-    LoopStatus, ModelErrorKind, Outcome, ToolEnvelope, TurnStop, Usage,
+    Content, Event, EventKind, HookSet, HookVerdict, ImageData, Input, Limits, LoopFinish,
+    LoopSpec, LoopStatus, Message, ModelErrorKind, Outcome, ToolEnvelope, TurnStop, Usage,
 };
 
 fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
@@ -183,6 +183,30 @@ fn refused_steering_drops_only_itself() {
         (LoopStatus::Completed, None)
     );
     assert!(record.on_chain);
+}
+
+/// The filter sees the texts of a message, joined, and none of its images.
+// proves: UP-7
+#[test]
+fn input_filter_sees_joined_text() {
+    let image = Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "aGVsbG8=".into(),
+    });
+    let input = vec![Content::text("look"), image, Content::text("at this")];
+    let mut script = LoopHarness::start(LoopSpec {
+        input: input.clone(),
+        ..spec_with_input_filter()
+    });
+    assert_eq!(
+        script.lines(),
+        ["loop begins", "> hook input look\nat this"]
+    );
+    script.feed(hook_continue());
+    let Message::User { content } = &script.messages()[0].message else {
+        panic!("not a prompt");
+    };
+    assert_eq!(*content, input);
 }
 
 /// A warning is appended to the user's message.

@@ -5,7 +5,7 @@ use super::harness::{
     LoopHarness, allow, calls_answer, follow_up, hook_continue, model_failed, steer, text_answer,
     text_delta, tool_ended,
 };
-use crate::{HookSet, Input, Limits, LoopSpec, ModelErrorKind, QueueMode, ToolEnvelope};
+use crate::{HookSet, Input, Limits, LoopSpec, MessageId, ModelErrorKind, QueueMode, ToolEnvelope};
 
 /// Returns the lines produced by the inputs `then`, after `before`.
 fn after(spec: LoopSpec, before: Vec<Input>, then: Vec<Input>) -> Vec<String> {
@@ -127,11 +127,11 @@ fn queued_input_is_delivered_before_finish() {
     assert_eq!(lines.last().unwrap(), end);
 }
 
-/// UP-5: one at a time, or all at once.
-// proves: UP-5
+/// UP-5: one at a time, or all at once; each is an input of the turn that it causes.
+// proves: UP-5, TURN-31, TURN-32
 #[test]
 fn queue_mode_takes_one_or_all() {
-    let heard = |mode| {
+    let inputs_by_turn = |mode| {
         let spec = LoopSpec {
             steering: mode,
             follow_ups: mode,
@@ -145,14 +145,32 @@ fn queue_mode_takes_one_or_all() {
             text_answer("d"),
             text_answer("e"),
         ];
-        let lines = after(spec, waiting, answers);
-        let turns = lines.split(|line| line == "turn begins Continuation");
-        let user = |line: &&String| line.contains("user");
-        let counts = turns.skip(1).map(|turn| turn.iter().filter(user).count());
-        counts.collect::<Vec<_>>()
+        let mut script = LoopHarness::start(spec);
+        script.feed_all(waiting).feed_all(answers);
+        let record = script.recorder.into_record().unwrap();
+        let text_of = |id: &MessageId| {
+            let mut messages = record.messages.iter();
+            let message = messages.find(|message| message.message_id == *id).unwrap();
+            format!("{id} {}", message.message.text())
+        };
+        let turns = record.turns.iter();
+        let inputs = turns.map(|turn| turn.input_messages.iter().map(text_of).collect());
+        inputs.collect::<Vec<Vec<String>>>()
     };
-    assert_eq!(heard(QueueMode::OneAtATime), [1, 1, 1, 1]);
-    assert_eq!(heard(QueueMode::All), [2, 2]);
+    let one_by_one: &[&[&str]] = &[
+        &["s.cfg.1.m0 hello"],
+        &["s.cfg.1.m2 1"],
+        &["s.cfg.1.m4 2"],
+        &["s.cfg.1.m6 3"],
+        &["s.cfg.1.m8 4"],
+    ];
+    assert_eq!(inputs_by_turn(QueueMode::OneAtATime), one_by_one);
+    let at_once: &[&[&str]] = &[
+        &["s.cfg.1.m0 hello"],
+        &["s.cfg.1.m2 1", "s.cfg.1.m3 2"],
+        &["s.cfg.1.m5 3", "s.cfg.1.m6 4"],
+    ];
+    assert_eq!(inputs_by_turn(QueueMode::All), at_once);
 }
 
 /// After a failure, a limit or a cancel, queued messages are returned.

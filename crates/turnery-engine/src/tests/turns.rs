@@ -16,7 +16,9 @@ use crate::{
 fn prompt_with_tools_emits_events_in_order() {
     let mut script = LoopHarness::start(prompt_spec());
     script.feed_all([
-        text_delta(0, "let me "),
+        text_delta(0, "let "),
+        text_delta(0, "me "),
+        text_delta(1, "see"),
         calls_answer(&["a", "b", "c"]),
         permission_requested("a"),
         allow("a"),
@@ -53,6 +55,8 @@ fn prompt_with_tools_emits_events_in_order() {
         "> call model 0",
         "s.cfg.1.m1 begins",
         "delta 0",
+        "delta 0",
+        "delta 1",
         "s.cfg.1.m1 assistant ToolUse: ",
         "usage Some(13) of 13",
         "a requested: Use tool-a",

@@ -424,6 +424,7 @@ fn engine_internal_events_are_not_shown() {
             failure: None,
             usage: None,
         },
+        call_requested("c"),
         EventKind::PermissionRequested {
             call_id: "c".into(),
             detail: CallDetail::default(),

@@ -1,5 +1,6 @@
 //! Tests of a model with tools, without a session.
 
+use crate::toy::{TestModel, ToyStep};
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
 use turnery_engine::{Message, ModelErrorKind, Role, ToolError};
@@ -121,8 +122,36 @@ async fn generate_text_returns_text() {
 // proves: JIDO-1
 #[tokio::test]
 async fn generate_sends_messages_and_named_tools() {
-    let response = generate(&model(PRODUCT), &question(), &tools(), &["multiply"]).await;
-    assert_eq!(response.unwrap().calls().count(), 1);
+    let toy = TestModel::new("one", vec![vec![ToyStep::Call("c", "multiply")]]);
+    let messages = [
+        Message::System {
+            text: "be good".to_owned(),
+        },
+        Message::user("What is 6 * 7?"),
+        Message::user("Be quick."),
+    ];
+    let other = FunctionTool::new("add", "", async |_: Value, _| {
+        Ok::<Value, ToolError>(Value::Null)
+    });
+    let both = tools().with_tool(other);
+    let response = generate(&*toy, &messages, &both, &["multiply"]).await;
+    let response = response.unwrap();
+    assert_eq!(response.model, "one");
+    let calls: Vec<&str> = response.calls().map(|call| call.name.as_str()).collect();
+    assert_eq!(calls, ["multiply"]);
+    let requests = toy.requests.lock().unwrap();
+    let [request] = &requests[..] else {
+        panic!("{requests:?}");
+    };
+    assert_eq!(&*request.system, "be good");
+    let sent = request.messages.iter().map(|it| it.message.clone());
+    assert_eq!(sent.collect::<Vec<_>>(), messages[1..]);
+    let offered: Vec<&str> = request.tools.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(offered, ["multiply"]);
+}
+
+#[tokio::test]
+async fn generate_rejects_unknown_tool_name() {
     let unknown = generate(&model(PRODUCT), &question(), &tools(), &["divide"]).await;
     assert_eq!(
         unknown.unwrap_err().to_string(),

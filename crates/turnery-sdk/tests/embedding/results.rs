@@ -19,7 +19,7 @@ async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<ActivityEvent>) {
     (output.result.outcome, shown.collect())
 }
 
-// proves: LASH-7, LASH-11, LASH-47, LASH-64, LASH-77
+// proves: LASH-7, LASH-11, LASH-47, LASH-64, LASH-77, UP-21
 #[tokio::test(start_paused = true)]
 async fn tool_value_ends_prompt_and_is_shown() {
     let (outcome, shown) = run_with_tool("rate").await;

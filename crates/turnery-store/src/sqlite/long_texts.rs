@@ -27,6 +27,10 @@ const MAX_SMALL_ROW_BYTES: usize = 64 << 10;
 /// Texts of at least this size are stored apart from larger rows. Unit: bytes of JSON.
 const MIN_LONG_TEXT_BYTES: usize = 8 << 10;
 
+/// Field with the bytes of a picture or recording. They are stored apart whatever their size, since any number of
+/// messages may show them (LASH-42).
+const MEDIA_FIELD: &str = "base64";
+
 /// Largest piece of a text in one row. Unit: bytes of JSON.
 const MAX_PIECE_BYTES: usize = 256 << 10;
 
@@ -34,18 +38,18 @@ const MAX_PIECE_BYTES: usize = 256 << 10;
 /// a row: a backslash after a quote starts an escape, and `serde_json` never escapes a slash.
 const REFERENCE_PREFIX: &str = "\"\\/text ";
 
-/// Appends the JSON of a value with all its texts. Returns false if `out` would exceed a small row; `out`
-/// then ends with incomplete JSON.
+/// Appends the JSON of a value with all its texts. Returns false if `out` would exceed a small row, or if the value
+/// has a picture or recording; `out` then ends with incomplete JSON.
 pub(super) fn encode_small(
     out: &mut Vec<u8>,
     value: &impl Serialize,
 ) -> Result<bool, serde_json::Error> {
     let mut limited = LimitedWriter {
         out,
-        is_full: false,
+        is_refused: false,
     };
     match serde_json::to_writer(&mut limited, value) {
-        Err(_) if limited.is_full => Ok(false),
+        Err(_) if limited.is_refused => Ok(false),
         encoded => encoded.map(|()| true),
     }
 }
@@ -75,7 +79,7 @@ pub(super) fn encode_large(
     }
 }
 
-/// Returns the JSON of a value, encoded for a small or a large row depending on its size.
+/// Returns the JSON of a value, encoded for a small row if that can hold it, else for a large one.
 pub(super) fn encode(
     db: &Connection,
     session: &SessionId,
@@ -166,10 +170,11 @@ pub(super) fn move_damaged(
     Ok(damaged.len())
 }
 
-/// Writer that fails beyond the size of a small row.
+/// Writer that fails beyond the size of a small row, and at the name of a field with media. A text that is equal to
+/// the name is taken for it, and costs no more than the encoding for a large row.
 struct LimitedWriter<'a> {
     out: &'a mut Vec<u8>,
-    is_full: bool,
+    is_refused: bool,
 }
 
 impl Write for LimitedWriter<'_> {
@@ -178,8 +183,8 @@ impl Write for LimitedWriter<'_> {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.out.len() + bytes.len() > MAX_SMALL_ROW_BYTES {
-            self.is_full = true;
+        if self.out.len() + bytes.len() > MAX_SMALL_ROW_BYTES || bytes == MEDIA_FIELD.as_bytes() {
+            self.is_refused = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.out.extend_from_slice(bytes);
@@ -200,16 +205,18 @@ fn encode_escape(escape: CharEscape) -> io::Result<([u8; 6], usize)> {
     Ok((bytes, len))
 }
 
-/// Finds the long strings of a value.
+/// Finds the strings of a value that are stored apart: the long ones, pictures and recordings.
 #[derive(Default)]
 struct LongTextFinder {
     /// Number of strings before the current one.
     index: usize,
     /// Bytes not yet hashed; hashing each escape separately would be slow.
     tail: Vec<u8>,
-    /// `None` until the current string is long.
+    /// True if the next string is the value of a field with media.
+    is_media: bool,
+    /// `None` until the current string is known to be stored apart.
     hash: Option<Sha256>,
-    /// Indexes and names of the long strings.
+    /// Indexes and names of the strings.
     found: Vec<(usize, String)>,
 }
 
@@ -227,8 +234,15 @@ impl LongTextFinder {
 }
 
 impl Formatter for &mut LongTextFinder {
+    fn begin_object_value<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
+        // The key was the last string.
+        self.is_media = self.tail == MEDIA_FIELD.as_bytes();
+        Ok(())
+    }
+
     fn begin_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         self.tail.clear();
+        self.hash = std::mem::take(&mut self.is_media).then(Sha256::default);
         Ok(())
     }
 

@@ -82,8 +82,8 @@ CREATE TABLE repairs (
 
 CREATE INDEX repairs_of ON repairs (session_id);
 
--- Texts of rows that would be larger than 64 KiB, from 8 KiB on, each once for its session. In the JSON of
--- such a row there is a reference: a string '/text ' with the text's name.
+-- Texts of rows that would be larger than 64 KiB, from 8 KiB on, and pictures and recordings of any size, each once
+-- for its session. In the JSON of such a row there is a reference: a string '/text ' with the text's name.
 CREATE TABLE texts (
     text       INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,

@@ -1,12 +1,14 @@
 //! Tests the effects of a commit, and when it is refused (S1 to S3, S5, S8).
 
-use crate::{World, battery, samples::*};
+use crate::{World, battery, effects::effect, samples::*};
+use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_engine::{
-    ChildLoopRef, ChildUsage, CompactionBlock, EventKind, Frame, LoopRecord, LoopStatus,
-    ParallelGroup, ToolState,
+    CandidateCheck, ChildLoopRef, ChildUsage, CommandJudgement, CompactionBlock, ContinuationKind,
+    EventKind, FailedAttempt, Frame, LoopRecord, LoopStatus, ModelError, ModelErrorKind,
+    ParallelGroup, RetainedMessage, ToolState,
 };
-use turnery_store::{Commit, Lane, StoreError};
+use turnery_store::{Commit, Lane, NextEffect, StoreError, TakenEffect};
 
 battery!(
     commit_advances_the_session,
@@ -65,77 +67,124 @@ async fn stored_loops_are_read_back_unchanged(world: &World) {
     assert_eq!(loops, [sample_record(1), sample_record(2)]);
 }
 
-/// Records with everything that a loop may hold, the title and the release of the lane are one commit.
+/// Record in which no field is empty: one of the loops 2 and 3, which ran after loop 1.
+fn full_record(number: u32) -> Arc<LoopRecord> {
+    let ids = vec![loop_id("s1", 2), loop_id("s1", 3)];
+    let is_selected = number == 3;
+    let sample = record("s1", number, "How is it?");
+    Arc::new(LoopRecord {
+        loop_id: sample.loop_id,
+        session_id: sample.session_id,
+        agent_id: sample.agent_id,
+        prompt_id: sample.prompt_id,
+        status: LoopStatus::Rejected,
+        outcome: sample.outcome,
+        copied_from: Some(loop_id("s2", 3)),
+        continuation_kind: ContinuationKind::Branch,
+        parent_loop_id: Some(loop_id("s1", 1)),
+        started_at: sample.started_at,
+        ended_at: sample.ended_at,
+        rejection: Some("not here".to_owned()),
+        config: sample.config,
+        tag: Some("2026-11-21T05:00:00Z".to_owned()),
+        metadata: Some(json!({"request": 7, "trace": null})),
+        frame_id: Some("f1".into()),
+        frame: Some(Frame {
+            frame_id: "f1".into(),
+            parent_frame_id: Some("f0".into()),
+            opened_by: loop_id("s1", 9),
+            task: "look".to_owned(),
+        }),
+        usage: sample.usage,
+        children_usage: vec![ChildUsage {
+            session_id: "s2".into(),
+            source: "subagent".to_owned(),
+            model: "offline/echo".to_owned(),
+            iteration: 1,
+            usage: Some(usage(1, 2)),
+            cumulative: usage(4, 5),
+        }],
+        child_loop_refs: vec![ChildLoopRef {
+            tool_call_id: "c".into(),
+            tool_name: "task".to_owned(),
+            child_session_id: "s2".into(),
+            child_loop_id: loop_id("s2", 1),
+        }],
+        tool_states: BTreeMap::from([(
+            "run_code".to_owned(),
+            ToolState {
+                call_id: "c".into(),
+                state: "state".into(),
+            },
+        )]),
+        parallel_group: Some(ParallelGroup {
+            all_loop_ids: ids.clone(),
+            selected_loop_id: ids[1].clone(),
+            selected_config_index: 1,
+            evaluation_usage: usage(3, 4),
+            judge: Some("offline/echo".to_owned()),
+            command: Some(Box::new(CommandJudgement {
+                command: "cargo test".to_owned(),
+                results: vec![CandidateCheck {
+                    loop_id: ids[1].clone(),
+                    exit_code: Some(0),
+                    output: "ok".to_owned(),
+                }],
+            })),
+            is_selected,
+        }),
+        compaction_block: Some(CompactionBlock {
+            keep_first: vec!["s1.cfg.1.ask".into()],
+            keep_compacted: vec![message(&ids[0], "m0", user("summary"))],
+            keep_recent: vec![RetainedMessage {
+                message_id: "s1.cfg.1.answer".into(),
+                shortened: Some(message(&ids[0], "answer", assistant("All is"))),
+            }],
+            through: "m1".into(),
+            created_at: at(3),
+        }),
+        compaction_usage: Some(usage(5, 6)),
+        attempts: vec![FailedAttempt {
+            turn_index: 0,
+            attempt: 1,
+            error: ModelError::new(ModelErrorKind::Network, "it broke"),
+        }],
+        issues: vec!["a hook failed".to_owned()],
+        turns: sample.turns,
+        messages: sample.messages,
+        events: sample.events,
+        on_chain: is_selected,
+    })
+}
+
+/// Records with everything that a loop may hold, an effect, the title and the release of the lane are one commit.
 // proves: UP-28
 async fn one_commit_holds_all_of_its_loops(world: &World) {
     let lane = claim_new_session(world).await;
-    let ids = vec![loop_id("s1", 1), loop_id("s1", 2)];
-    let candidate = |index: u32| {
-        let is_selected = index == 1;
-        Arc::new(LoopRecord {
-            frame_id: Some("f1".into()),
-            frame: Some(Frame {
-                frame_id: "f1".into(),
-                parent_frame_id: None,
-                opened_by: loop_id("s1", 9),
-                task: "look".to_owned(),
-            }),
-            children_usage: vec![ChildUsage {
-                session_id: "s2".into(),
-                source: "subagent".to_owned(),
-                model: "offline/echo".to_owned(),
-                iteration: 0,
-                usage: Some(usage(1, 2)),
-                cumulative: usage(1, 2),
-            }],
-            child_loop_refs: vec![ChildLoopRef {
-                tool_call_id: "c".into(),
-                tool_name: "task".to_owned(),
-                child_session_id: "s2".into(),
-                child_loop_id: loop_id("s2", 1),
-            }],
-            tool_states: BTreeMap::from([(
-                "run_code".to_owned(),
-                ToolState {
-                    call_id: "c".into(),
-                    state: "state".into(),
-                },
-            )]),
-            parallel_group: Some(ParallelGroup {
-                all_loop_ids: ids.clone(),
-                selected_loop_id: ids[1].clone(),
-                selected_config_index: 1,
-                evaluation_usage: usage(3, 4),
-                judge: None,
-                command: None,
-                is_selected,
-            }),
-            compaction_block: Some(CompactionBlock {
-                keep_first: Vec::new(),
-                keep_compacted: vec![message(&ids[0], "m0", user("summary"))],
-                keep_recent: Vec::new(),
-                through: "m1".into(),
-                created_at: at(3),
-            }),
-            compaction_usage: Some(usage(5, 6)),
-            on_chain: is_selected,
-            ..record("s1", index + 1, "How is it?")
-        })
-    };
-    let records = vec![candidate(0), candidate(1)];
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
+    let records = vec![full_record(2), full_record(3)];
     let commit = Commit {
+        lane: lane.clone(),
+        expected_head: 1,
         records: records.clone(),
         tip: 1,
         title: Some("Weather".to_owned()),
         release: true,
-        ..commit_of(&lane, 0, &records[0])
+        effects: vec![effect("s1", 0)],
     };
-    assert_eq!(world.store.commit(commit).await, Ok(1));
-    assert_eq!(world.loops().await, Ok(records));
+    assert_eq!(world.store.commit(commit).await, Ok(2));
+    let stored = world.store.loops(&"s1".into(), 1).await;
+    assert_eq!(stored, Ok(records));
+    let taken = world.store.take_effect(&"s1".into(), &owner("b")).await;
+    let expected = NextEffect::Taken(TakenEffect {
+        pending: effect("s1", 0),
+        attempt: 1,
+    });
+    assert_eq!(taken, Ok(expected));
     let info = world.info().await.unwrap();
     assert_eq!(
         (info.head_version, info.tip_loop_id),
-        (1, Some(loop_id("s1", 2)))
+        (2, Some(loop_id("s1", 3)))
     );
     assert_eq!(info.title.as_deref(), Some("Weather"));
     assert_eq!(

@@ -40,6 +40,19 @@ async fn every_call_gets_a_result() {
     assert_eq!(raw.value, Some(json!({"product": 42})));
 }
 
+// proves: JIDO-26
+#[tokio::test]
+async fn tools_can_come_with_options() {
+    let options = ExecuteOptions {
+        tools: Some(multiply().into()),
+        ..ExecuteOptions::default()
+    };
+    let executed = run_tools(&two_products(), &empty_scope(), &options).await;
+    let results = executed.tool_results.iter().map(|result| result.content());
+    let expected = ["{\"product\":42}", "{\"product\":6}"];
+    assert_eq!(results.collect::<Vec<_>>(), expected);
+}
+
 // proves: JIDO-14, JIDO-19
 #[tokio::test]
 async fn given_response_is_not_modified() {

@@ -28,7 +28,7 @@ async fn default_timeout_is_30_seconds() {
     assert_eq!(failure["details"], json!({"timeout_ms": 30_000}));
 }
 
-// proves: JIDO-28
+// proves: JIDO-28, JIDO-69
 #[tokio::test(start_paused = true)]
 async fn timeout_option_bounds_each_call() {
     let scope = empty_scope().with_tools(hanging_tool());

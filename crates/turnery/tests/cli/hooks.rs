@@ -139,7 +139,7 @@ async fn project_cannot_supply_hook_program() {
     assert_eq!(ran, [true, false, false, false]);
 }
 
-// proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57
+// proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57, UP-7
 #[tokio::test]
 async fn hook_receives_every_event_in_order() {
     let home = Home::new();
