@@ -219,6 +219,11 @@ fn process_faults_affect_start_and_exit() {
     assert_eq!(proxy.rest(), b"");
     assert_eq!(proxy.code(), Some(1));
 
+    let mut proxy = start_proxy(&["--fault", "terminal_needed"], "cat");
+    proxy.write(b"hi\n");
+    assert_eq!(proxy.rest(), b"");
+    assert_eq!(proxy.code(), Some(0));
+
     let mut proxy = start_proxy(
         &["--fault", "end_kills_at_once"],
         "while read x; do :; done; while :; do :; done",

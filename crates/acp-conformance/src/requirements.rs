@@ -198,7 +198,7 @@ mod tests {
     /// state, beside it, keeps its level.
     #[test]
     fn levels_do_not_exceed_specification() {
-        use Level::{Fact, Interop, Must};
+        use Level::{Fact, Interop, Must, MustNot};
         let known = Requirements::built_in().unwrap();
         for (id, level, says) in [
             ("SESS-2", Interop, "not absolute is refused"),
@@ -210,6 +210,8 @@ mod tests {
             ("PERM-5", Interop, "allow_once and reject_once are offered"),
             ("RPC-2", Must, "repeats its request's id"),
             ("RPC-23", Interop, "ids beyond 2^53"),
+            ("EXT-1", MustNot, "nothing is added to the protocol's types"),
+            ("EXT-7", Interop, "no member of a former draft is sent"),
         ] {
             let rule = known.rule(id).unwrap();
             assert_eq!(rule.level, level, "{id}");

@@ -93,7 +93,7 @@ impl ModelRegistry {
             return Ok(Arc::clone(own));
         }
         match name.provider.as_str() {
-            "offline" => return Ok(Arc::new(OfflineModel::new())),
+            "offline" => return Ok(Arc::new(OfflineModel::default())),
             "scripted" => {
                 let scripted = ScriptedModel::open(Path::new(&name.model));
                 let mut scripted = scripted.map_err(|error| unknown(error.to_string()))?;
@@ -172,7 +172,7 @@ impl ModelRegistry {
                 names.map(|model| self.info(provider, ModelName::new(&provider.name, model)))
             })
             .chain(self.own.iter().map(|own| own.info().clone()))
-            .chain([OfflineModel::new().info().clone()])
+            .chain([OfflineModel::default().info().clone()])
             .collect()
     }
 

@@ -35,10 +35,8 @@ pub struct OfflineModel {
     info: ModelInfo,
 }
 
-impl OfflineModel {
-    /// Creates the model, which has no settings.
-    #[must_use]
-    pub fn new() -> Self {
+impl Default for OfflineModel {
+    fn default() -> Self {
         Self {
             info: ModelInfo {
                 display_name: "Offline (rules, no AI)".to_owned(),
@@ -47,12 +45,6 @@ impl OfflineModel {
                 ..ModelInfo::new(ModelName::new("offline", ""), "offline")
             },
         }
-    }
-}
-
-impl Default for OfflineModel {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -111,9 +103,7 @@ fn respond(request: &ModelRequest) -> Content {
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
         Some(Err(Interrupt::Call(name, args))) => return call(name, args),
     };
-    let blind = match cx.has_image {
-        true => "I cannot see pictures, so I go by the words alone.\n\n",
-        false => "",
-    };
+    let blind = "I cannot see pictures, so I go by the words alone.\n\n";
+    let blind = if cx.has_image { blind } else { "" };
     Content::text(format!("{blind}{}", text.trim_end()))
 }

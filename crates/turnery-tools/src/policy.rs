@@ -62,6 +62,8 @@ mod everyday_line_tests;
 #[cfg(test)]
 mod guarded_paths_tests;
 #[cfg(test)]
+mod hostile_input_tests;
+#[cfg(test)]
 mod judgement_tests;
 #[cfg(test)]
 mod known_commands_tests;

@@ -14,7 +14,7 @@ use rustix::{
 };
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, IsTerminal as _, Read, Write},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{ChildStdin, ChildStdout},
     sync::{
@@ -148,6 +148,10 @@ impl Pump {
     }
 
     fn forward(&self, direction: Direction, piece: &[u8], rest: &mut Vec<u8>) -> io::Result<()> {
+        let needs_terminal = self.process_fault == Some(ProcessFault::NeedsTerminal);
+        if needs_terminal && direction == Direction::ToAgent && !self.from_client.is_terminal() {
+            return Ok(());
+        }
         if !self.is_line_buffered {
             return self.write_to(direction, piece);
         }

@@ -59,4 +59,6 @@ pub enum ProcessFault {
     LeavesChild,
     /// Does not exit when stdout is closed.
     OutlivesStdout,
+    /// Answers nothing unless stdin is a terminal.
+    NeedsTerminal,
 }

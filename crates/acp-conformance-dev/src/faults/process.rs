@@ -11,4 +11,5 @@ pub(super) const FAULTS: &[(&str, ProcessFault)] = &[
     ("deaf_to_sigterm", ProcessFault::IgnoresSigterm),
     ("child_left_behind", ProcessFault::LeavesChild),
     ("outlives_its_stdout", ProcessFault::OutlivesStdout),
+    ("terminal_needed", ProcessFault::NeedsTerminal),
 ];

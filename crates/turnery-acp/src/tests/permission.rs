@@ -1,7 +1,7 @@
 //! Tests permission requests and the interpretation of their responses (PERM-1 to PERM-5).
 
 use super::support::FakeClient;
-use crate::v1::permission::PermissionClientV1;
+use crate::{v1::permission::PermissionClientV1, v2::permission::PermissionClientV2};
 use agent_client_protocol_schema::v1::RequestPermissionRequest;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -77,6 +77,22 @@ async fn hidden_characters_in_request_are_visible() {
     assert_eq!(asked["params"]["toolCall"]["title"], "rm ⟨U+202E⟩x");
     let name = &asked["params"]["options"][1]["name"];
     assert_eq!(name, "Always allow shell(rm ⟨U+200B⟩x)");
+}
+
+#[tokio::test]
+async fn hidden_characters_in_v2_request_are_visible() {
+    let mut client = FakeClient::new();
+    let person = PermissionClientV2(Arc::clone(&client.peer));
+    let mut question = sample_request();
+    question.detail.title = "rm \u{202e}x".to_owned();
+    let _asking = tokio::spawn(async move { person.request_permission(question).await });
+    let asked = client.expect_method("session/request_permission").await;
+    let params = &asked["params"];
+    assert_eq!(params["description"], "rm ⟨U+202E⟩x", "{params}");
+    assert_eq!(
+        params["subject"]["toolCall"]["title"], "rm ⟨U+202E⟩x",
+        "{params}"
+    );
 }
 
 // proves: ACP-31, UP-38, PERM-2, TOOL-8

@@ -363,7 +363,7 @@ async fn remaining_size_is_scaled_to_provider_count() {
 #[tokio::test]
 async fn offline_model_is_not_called() {
     let compacted = compaction(sample_view(40, "some output"))
-        .run(Arc::new(OfflineModel::new()))
+        .run(Arc::new(OfflineModel::default()))
         .await;
     assert_eq!(compacted.block, Err(CompactionError::Offline));
 }

@@ -231,7 +231,9 @@ mod tests {
             });
             let start = Barrier::new(8);
             let race = || {
-                let config = OfflineModel::new().info().snapshot(Thinking::Default, None);
+                let config = OfflineModel::default()
+                    .info()
+                    .snapshot(Thinking::Default, None);
                 let input = vec![Content::text("go")];
                 let ids = ("s".into(), "s.m.1".into(), "p".into());
                 let spec = LoopSpec::for_prompt(ids.0, ids.1, ids.2, config, input);

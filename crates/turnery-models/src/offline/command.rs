@@ -90,10 +90,8 @@ impl Operands<'_> {
     /// operand, the path.
     fn file(&self) -> Option<&str> {
         let is_path = |it: &&str| is_file_name(it) || it.contains('/');
-        match self.operand("file") {
-            Some(file) => Some(file).filter(is_path),
-            None => self.path(),
-        }
+        let file = self.operand("file");
+        file.map_or_else(|| self.path(), |file| Some(file).filter(is_path))
     }
 
     fn glob(&self) -> Option<&str> {
@@ -138,17 +136,11 @@ pub(super) fn execute(cx: &mut CommandContext) -> Option<CommandResult> {
     // Context added by an editor is ignored; other text makes the prompt no command, unless the command takes
     // it as input.
     let is_whole = pattern!(r"^(?:\s*$|\[.*\]\(|/.*\n```)").is_match(rest);
-    if first.len() > MAX_LINE_BYTES {
-        return None;
-    }
+    (first.len() <= MAX_LINE_BYTES).then_some(())?;
     let polite = pattern!(
-        r"(?i)^(?:(?:please|hey|hi|hello|ok|okay|now|then|can you|could you|would you|will you|tell me|i want to know|do you know),? )+"
+        r"(?i)^(?:(?:please|hey|hi|hello|ok|okay|now|then|can you|could you|would you|will you|tell me|i want to know|do you know),? )+|(?:,? (?:please|thanks|thank you)|[?!:]| here| (?:in|of|across) (?:this|the|my|our) (?:repository|repo|project|code|codebase|code base|workspace))+$"
     );
-    let first = polite.replace(first.trim(), "");
-    let tail = pattern!(
-        r"(?i)(?:,? (?:please|thanks|thank you)|[?!:]| here| (?:in|of|across) (?:this|the|my|our) (?:repository|repo|project|code|codebase|code base|workspace))+$"
-    );
-    let first = tail.replace(first.trim_end_matches(['.', ' ']), "");
+    let first = polite.replace_all(first.trim().trim_end_matches(['.', ' ']), "");
     COMMANDS.iter().find_map(|(name, form)| {
         let is_meant = is_whole || matches!(*name, "apply" | "sort");
         let parts = form.captures(&first).filter(|_| is_meant)?;

@@ -83,6 +83,13 @@ impl CommandContext {
         result.or_else(|error| stop_with(format!("I stopped: {}", error.trim())))
     }
 
+    /// Runs the search tool with its maximum number of results.
+    pub(super) fn hits(&mut self, mut args: Value, path: &str) -> Result<SearchHits, Interrupt> {
+        args["max_results"] = 1000.into();
+        args["path"] = path.into();
+        Ok(SearchHits::parse(&self.call_or_stop("search", args)?))
+    }
+
     /// Runs a shell command; returns its output and exit code. A command that does not complete ends the
     /// offline command too.
     pub(super) fn run_shell(&mut self, command: &str) -> Result<(String, i64), Interrupt> {
@@ -120,7 +127,7 @@ pub(super) struct SearchHit {
 pub(super) struct SearchHits {
     pub(super) hits: Vec<SearchHit>,
     /// Notices of the tool, for example that there are more hits. With any notice, counts are lower bounds.
-    notices: String,
+    pub(super) notices: String,
 }
 
 impl SearchHits {
@@ -139,13 +146,9 @@ impl SearchHits {
         Self { hits, notices }
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.notices.is_empty()
-    }
-
     /// Returns true if nothing was found and the search was complete.
     pub(super) fn has_no_match(&self) -> bool {
-        self.hits.is_empty() && self.is_complete()
+        self.hits.is_empty() && self.notices.is_empty()
     }
 
     pub(super) fn files(&self) -> BTreeSet<&str> {
@@ -154,7 +157,8 @@ impl SearchHits {
 
     /// Formats the count: `3 lines in 2 files`, or `at least 1000 lines in at least 20 files`.
     pub(super) fn count(&self) -> String {
-        let least = if self.is_complete() { "" } else { "at least " };
+        let is_whole = self.notices.is_empty();
+        let least = if is_whole { "" } else { "at least " };
         let (lines, files) = (self.hits.len(), self.files().len());
         let [lines, files] = [count(lines, "line"), count(files, "file")];
         format!("{least}{lines} in {least}{files}")

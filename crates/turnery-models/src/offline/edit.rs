@@ -2,7 +2,7 @@
 
 use super::{
     command_context::{CommandContext, CommandResult, code_block, count, list, pattern, stop_with},
-    search::{self, SEARCH_SCOPE},
+    search::SEARCH_SCOPE,
 };
 use serde_json::{Value, json};
 use std::{iter::Peekable, str::Lines};
@@ -14,19 +14,16 @@ const MAX_HUNKS: usize = 30;
 
 /// Replaces a text in all files that contain it.
 pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
-    let found = search::hits(json!({"pattern": old, "literal": true}), path, cx)?;
+    let found = cx.hits(json!({"pattern": old, "literal": true}), path)?;
+    let refused = |why: String| stop_with(format!("Nothing was changed: {why}"));
     if found.has_no_match() {
-        return stop_with(format!(
-            "Nothing was changed: no matches for `{old}`. {SEARCH_SCOPE}"
-        ));
+        return refused(format!("no matches for `{old}`. {SEARCH_SCOPE}"));
     }
     let files: Vec<String> = found.files().into_iter().map(str::to_owned).collect();
-    if files.len() > MAX_FILES || !found.is_complete() {
+    if files.len() > MAX_FILES || !found.notices.is_empty() {
         let (count, list) = (found.count(), found.list(0));
         let limit = format!("I change all places or none, in at most {MAX_FILES} files");
-        return stop_with(format!(
-            "Nothing was changed: `{old}` is on {count}, and {limit}.\n{list}"
-        ));
+        return refused(format!("`{old}` is on {count}, and {limit}.\n{list}"));
     }
     let (mut places, mut diff) = (0, String::new());
     for (done, file) in files.iter().enumerate() {

@@ -25,14 +25,12 @@ const DIFF_COMMAND: &str =
 pub(super) fn run_tests(cx: &mut CommandContext) -> CommandResult {
     let listing = cx.call_or_stop("list_dir", json!({"path": ".", "depth": 1}))?;
     let names: Vec<_> = listing.lines().map(|it| it.split("  ").next()).collect();
-    let known = TEST_COMMANDS
-        .iter()
-        .filter(|(file, _)| names.contains(&Some(file)));
+    let is_there = |(file, _): &&(&str, &str)| names.contains(&Some(*file));
+    let known = TEST_COMMANDS.iter().filter(is_there);
+    let unclear = "How to test this is not clear. Say for example: run `make check`";
     match known.map(|(_, command)| *command).collect::<Vec<_>>()[..] {
         [command] | [command, "make test"] => run_command(command, cx),
-        _ => {
-            stop_with("How to test this is not clear. Say for example: run `make check`".to_owned())
-        }
+        _ => stop_with(unclear.to_owned()),
     }
 }
 
@@ -86,15 +84,12 @@ pub(super) fn summarize_changes(cx: &mut CommandContext) -> CommandResult {
     let is_total = |line: &&str| line.starts_with(' ') && line.contains(" changed, ");
     let totals = (diff.lines().find(is_total)).unwrap_or("no tracked file changed");
     let new = entries.lines().filter(|it| it.starts_with("??")).count();
-    let least = match is_truncated(&entries) {
-        true => "at least ",
-        false => "",
-    };
+    let is_cut = is_truncated(&entries);
+    let least = if is_cut { "at least " } else { "" };
     let (totals, status, lines) = (totals.trim(), code_block(&entries), code_block(&diff));
-    let head = format!("Uncommitted (branch: {branch}): {totals}");
-    Ok(format!(
-        "{head}; untracked files or folders: {least}{new}.\n{status}{lines}"
-    ))
+    let new = format!("untracked files or folders: {least}{new}");
+    let head = format!("Uncommitted (branch: {branch}): {totals}; {new}");
+    Ok(format!("{head}.\n{status}{lines}"))
 }
 
 /// Returns the output of a git command. A failing command ends the offline command too.

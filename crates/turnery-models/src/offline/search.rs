@@ -2,11 +2,11 @@
 
 use super::{
     command_context::{
-        CommandContext, CommandResult, Interrupt, SearchHits, code_block, count, pattern,
+        CommandContext, CommandResult, SearchHit, SearchHits, code_block, count, pattern,
     },
     definition::{ANY_NAME, DefinitionMatcher, search_pattern},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Limits of a search.
 pub(super) const SEARCH_SCOPE: &str =
@@ -14,28 +14,16 @@ pub(super) const SEARCH_SCOPE: &str =
 /// Maximum number of lines shown at once.
 const MAX_SHOWN: u64 = 200;
 
-/// Runs the search tool with its maximum number of results.
-pub(super) fn hits(
-    mut args: Value,
-    path: &str,
-    cx: &mut CommandContext,
-) -> Result<SearchHits, Interrupt> {
-    args["max_results"] = 1000.into();
-    args["path"] = path.into();
-    Ok(SearchHits::parse(&cx.call_or_stop("search", args)?))
-}
-
 /// Lists the definitions of an identifier, and other lines that contain it.
 pub(super) fn lookup(written: &str, cx: &mut CommandContext) -> CommandResult {
     let name = written.rsplit([':', '.', '#']).next().unwrap_or(written);
     let escaped = regex::escape(name);
     let definition = DefinitionMatcher::new(&escaped);
-    let mut defined = hits(json!({"pattern": search_pattern(&escaped)}), ".", cx)?;
-    defined
-        .hits
-        .retain(|hit| definition.matches(&hit.path, &hit.text));
+    let mut defined = cx.hits(json!({"pattern": search_pattern(&escaped)}), ".")?;
+    let is_definition = |hit: &SearchHit| definition.matches(&hit.path, &hit.text);
+    defined.hits.retain(is_definition);
     let whole = format!(r"(?:^|[^\w$]){escaped}(?:[^\w$]|$)");
-    let mut others = hits(json!({ "pattern": whole }), ".", cx)?;
+    let mut others = cx.hits(json!({ "pattern": whole }), ".")?;
     others.hits.retain(|hit| !defined.hits.contains(hit));
     if defined.has_no_match() && others.has_no_match() {
         return Ok(format!("No matches for `{name}`. {SEARCH_SCOPE}"));
@@ -52,13 +40,13 @@ fn describe_hits(found: &SearchHits, what: &str, verb: &str, most: usize) -> Com
     if found.has_no_match() {
         return Ok(format!("No matches for {what}. {SEARCH_SCOPE}"));
     }
-    let (count, list) = (found.count(), found.list(most));
-    Ok(format!("{what} {verb} on {count}:\n{list}"))
+    let list = found.list(most);
+    Ok(format!("{what} {verb} on {}:\n{list}", found.count()))
 }
 
 /// Lists the lines that contain a text.
 pub(super) fn search(text: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
-    let found = hits(json!({"pattern": text, "literal": true}), path, cx)?;
+    let found = cx.hits(json!({"pattern": text, "literal": true}), path)?;
     describe_hits(&found, &format!("`{text}`"), "is", 40)
 }
 
@@ -67,7 +55,7 @@ pub(super) fn todos(path: &str, cx: &mut CommandContext) -> CommandResult {
     let comment = r#"(?:^|\s)(?://+!?|#+|/\*+|\*|--|<!--|;+|%+|"""|''')\s*MARK(?:[(:!,.\s]|$)"#;
     let item = r"^\s*(?:[-*+] )?(?:\[[ xX]\] )?MARK(?:\([^)]*\))?:|^\s*[-*+] MARK\s";
     let pattern = format!("{comment}|{item}").replace("MARK", "(?:TODO|FIXME|XXX|HACK)");
-    let found = hits(json!({ "pattern": pattern }), path, cx)?;
+    let found = cx.hits(json!({ "pattern": pattern }), path)?;
     describe_hits(&found, "TODO, FIXME, XXX or HACK", "begins a note", 100)
 }
 
@@ -113,7 +101,7 @@ pub(super) fn show(
 pub(super) fn outline(path: &str, cx: &mut CommandContext) -> CommandResult {
     let others = r"^#{1,6} |^\s*```|^\[.+\]\s*(?:#.*)?$|^\s*(?:unsafe\s+)?impl\b";
     let pattern = format!("{}|{others}", search_pattern(ANY_NAME));
-    let mut found = hits(json!({ "pattern": pattern }), path, cx)?;
+    let mut found = cx.hits(json!({ "pattern": pattern }), path)?;
     let (any, mut is_fenced) = (DefinitionMatcher::new(ANY_NAME), false);
     found.hits.retain(|hit| {
         let (text, ending) = (hit.text.trim(), hit.path.rsplit('.').next());

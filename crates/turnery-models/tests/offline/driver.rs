@@ -54,7 +54,7 @@ pub(crate) fn play_content(
     names: &[&str],
     mut tools: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Transcript {
-    let model = OfflineModel::new();
+    let model = OfflineModel::default();
     let specs: Arc<[ToolSpec]> = names.iter().map(|name| server::tool(name, "")).collect();
     let mut history = vec![Message::User { content: prompt }];
     let mut played = Transcript {

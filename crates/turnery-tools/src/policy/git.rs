@@ -25,6 +25,8 @@ mod content_disclosure_tests;
 #[cfg(test)]
 mod covered_command_tests;
 #[cfg(test)]
+mod hostile_file_tests;
+#[cfg(test)]
 mod ignored_repository_tests;
 #[cfg(test)]
 mod pointer_tests;

@@ -77,6 +77,21 @@ fn suggested_rule_covers_no_running_or_writing_option() {
     assert!(count >= 60, "{count}");
 }
 
+/// Nor does a rule that the user writes.
+#[test]
+fn git_diff_rule_covers_no_output_file() {
+    let bench = SuggestedRuleFixture::new();
+    assert!("shell(git diff:+)".parse::<Rule>().is_err());
+    for rule in ["shell(git diff)", "shell(git diff:*)"] {
+        let policy = Policy::new(Mode::Ask, vec![rule.parse().unwrap()], vec![]);
+        assert_eq!(bench.judge(&policy, "git diff"), Judgement::Allow, "{rule}");
+        for line in ["--output=x", "--output x", "--outp=x", "--ext-diff"] {
+            let judged = bench.judge(&policy, &format!("git diff {line}"));
+            assert_ne!(judged, Judgement::Allow, "{rule}: {line}");
+        }
+    }
+}
+
 /// A line, the rule suggested for it, and lines that the rule must cover.
 const COVERED: &[(&str, &str, &[&str])] = &[
     (

@@ -550,3 +550,6 @@ const CARGO_CONFIG_FILES: &[&str] = &[".cargo/config", ".cargo/config.toml"];
 
 /// Files with which rustup selects a toolchain, which may be a folder of the project.
 const RUST_TOOLCHAIN_FILES: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
+
+#[cfg(test)]
+mod project_code_tests;

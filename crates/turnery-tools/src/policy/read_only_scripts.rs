@@ -251,17 +251,15 @@ fn awk_only_prints(program: &str) -> bool {
         return false;
     }
     let (mut braces, mut brackets) = (0_i32, 0_i32);
-    let mut opened = 0;
+    let (mut opened, mut prints) = (0, false);
     let chars = program.char_indices().zip(greater.chars());
     chars.into_iter().all(|((at, c), compared)| {
         if brackets == 0 {
-            opened = at;
+            (opened, prints) = (at, false);
         }
         // A loop may contain a print statement within brackets.
-        let prints = || {
-            let inside = program.get(opened..at).unwrap_or_default();
-            inside.contains("print")
-        };
+        let before = program.get(opened..at).unwrap_or_default();
+        prints |= before.ends_with("print");
         match c {
             '{' => braces += 1,
             '}' => braces -= 1,
@@ -269,9 +267,7 @@ fn awk_only_prints(program: &str) -> bool {
             ')' => brackets -= 1,
             _ => {}
         }
-        braces >= 0
-            && brackets >= 0
-            && (compared != '>' || braces == 0 || brackets > 0 && !prints())
+        braces >= 0 && brackets >= 0 && (compared != '>' || braces == 0 || brackets > 0 && !prints)
     })
 }
 

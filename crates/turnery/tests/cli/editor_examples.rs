@@ -329,20 +329,92 @@ fn readme_shows_the_zed_example() {
 /// clients.
 #[test]
 fn examples_have_what_their_clients_need() {
-    for (name, needed) in [
+    let table: [(&str, &[&str]); 10] = [
+        // acpx reads the command line of an agent from its entry, or from `--agent`.
+        (
+            "acpx.json",
+            &["\"agents\": {", "{ \"command\": \"turnery acp\" }"],
+        ),
+        ("acpx.sh", &["--agent \"turnery acp\" exec"]),
+        // agent-shell-make-agent-config: a configuration starts its client with the function `:client-maker`.
+        (
+            "agent-shell.el",
+            &[
+                "(add-to-list 'agent-shell-agent-configs",
+                ":identifier 'turnery",
+                ":buffer-name ",
+                ":client-maker (lambda (buffer)",
+                "(acp-make-client :command \"turnery\"",
+                ":command-params '(\"acp\")",
+                ":context-buffer buffer",
+            ],
+        ),
+        // Both choose a provider by its name. The agent gets `PATH` and `env`; without a home there is no configuration.
+        (
+            "agentic.lua",
+            &[
+                "provider = \"turnery\",",
+                "acp_providers = {",
+                "command = \"turnery\",",
+                "args = { \"acp\" },",
+                "HOME = os.getenv(\"HOME\"),",
+            ],
+        ),
+        (
+            "avante.lua",
+            &[
+                "provider = \"turnery\",",
+                "acp_providers = {",
+                "command = \"turnery\",",
+                "args = { \"acp\" },",
+                "HOME = os.getenv(\"HOME\"),",
+            ],
+        ),
         // lua/codecompanion/acp: a prompt without `form_messages` and a session without `mcpServers` fail.
         (
             "codecompanion.lua",
-            "form_messages = function(self, messages, capabilities)",
+            &[
+                "form_messages = function(self, messages, capabilities)",
+                "defaults = { mcpServers = {},",
+                "type = \"acp\",",
+                "commands = { default = { \"turnery\", \"acp\" } },",
+            ],
         ),
-        ("codecompanion.lua", "defaults = { mcpServers = {},"),
-        // lua/avante/libs/acp_client.lua: the agent gets `PATH` and this. Without a home there is no configuration.
-        ("avante.lua", "HOME = os.getenv(\"HOME\"),"),
-        ("agentic.lua", "HOME = os.getenv(\"HOME\"),"),
+        (
+            "jetbrains.json",
+            &[
+                "\"agent_servers\": {",
+                "\"command\": \"turnery\",",
+                "\"args\": [\"acp\"],",
+            ],
+        ),
+        // The agent is one argument, and the folder the next.
+        ("toad.sh", &["toad acp \"turnery acp\" \"${1:-.}\""]),
+        (
+            "vscode.jsonc",
+            &[
+                "\"acp.agents\": {",
+                "\"command\": \"turnery\",",
+                "\"args\": [\"acp\"],",
+            ],
+        ),
         // agent_servers in Zed's settings: the entry's type is its tag.
-        ("zed.jsonc", "\"type\": \"custom\","),
-    ] {
-        assert!(read_example(name).contains(needed), "{name} lacks {needed}");
+        (
+            "zed.jsonc",
+            &[
+                "\"agent_servers\": {",
+                "\"type\": \"custom\",",
+                "\"command\": \"turnery\",",
+                "\"args\": [\"acp\"],",
+            ],
+        ),
+    ];
+    assert_eq!(table.map(|(name, _)| name), FILES.map(|(name, _)| name));
+    for (name, needed) in table {
+        let example = read_example(name);
+        for needed in needed {
+            assert!(example.contains(needed), "{name} lacks {needed}");
+        }
     }
 }
 

@@ -347,6 +347,35 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
     assert!(done.stdout.contains("refused"), "{done:?}");
 }
 
+/// A command reaches a server on this machine only where the user's configuration opens the network.
+#[tokio::test]
+async fn command_reaches_the_network_only_if_configured() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    let command = format!(": <> /dev/tcp/127.0.0.1/{port}");
+    for (sandbox, config, is_closed) in [
+        ("workspace", "", is_confining),
+        ("workspace", "sandbox_network = false", is_confining),
+        ("workspace", "sandbox_network = true", false),
+        ("off", "", false),
+    ] {
+        let home = Home::new();
+        home.write_file("turnery/config.toml", config);
+        let told = run_in_auto_mode(
+            &home,
+            &["--sandbox", sandbox],
+            json!({ "command": command }),
+        )
+        .await;
+        // The command has ended, so the connection is in the listener's queue or was never made.
+        assert_eq!(listener.accept().is_err(), is_closed, "{config}: {told}");
+        let is_refused = told.contains("Operation not permitted");
+        assert_eq!(is_refused, is_closed, "{config}: {told}");
+    }
+}
+
 /// Inherited file descriptors must be closed: the sandbox does not check files that are already open.
 #[tokio::test]
 async fn inherited_descriptor_is_not_passed_to_command() {

@@ -91,6 +91,54 @@ async fn project_config_cannot_widen_permissions() {
     }
 }
 
+/// A project cannot send the code to a model that its user has not named.
+#[tokio::test]
+async fn unnamed_model_of_a_project_is_reported_and_not_used() {
+    let home = Home::new();
+    let project = "model = \"ollama/project\"";
+    let file = home.write_file("project/.turnery/config.toml", project);
+    let warning = format!(
+        "{}: the project's model ollama/project is ignored",
+        file.display()
+    );
+    let named = "[models.\"ollama/project\"]\nimages = false\n";
+    // Where no model is ignored, another one is chosen here: there is no server.
+    for (user, flags, warnings) in [("", &[][..], 1), (named, &["--model", "offline"], 0)] {
+        home.write_file("turnery/config.toml", user);
+        let done = home.run(&[&["run", "what changed?"], flags].concat()).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.stderr.matches(&warning).count(), warnings, "{done:?}");
+    }
+}
+
+/// turnery's own files are asked about in every mode, and refused where nobody can be asked.
+#[tokio::test]
+async fn command_cannot_change_the_configuration_unasked() {
+    let home = Home::new();
+    let config = home.write_file("turnery/config.toml", "mode = \"ask\"\n");
+    let own = "../turnery/config.toml";
+    for (target, is_written) in [(own, false), ("../other.toml", true)] {
+        let command = format!("echo x > {target}");
+        let model = home.scripted_model(json!([
+            {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+            {"steps": [{"text": "done"}]},
+        ]));
+        let run = ["run", "--mode", "auto", "--sandbox", "off"];
+        let done = home
+            .run(&[&run[..], &["--model", &model, "hi"]].concat())
+            .await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.stderr.contains("✗ denied:"), !is_written, "{done:?}");
+        let text = std::fs::read_to_string(home.project_folder().join(target));
+        let is_changed = text.is_ok_and(|text| text == "x\n");
+        assert_eq!(is_changed, is_written, "{target}: {done:?}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(config).expect("a file"),
+        "mode = \"ask\"\n"
+    );
+}
+
 // proves: LOOP-29
 #[tokio::test]
 async fn key_is_never_printed_or_stored() {

@@ -9,6 +9,8 @@ use std::{
 
 /// Maximum size of an index; larger files are not read. Unit: bytes.
 const MAX_INDEX_BYTES: u64 = 128 << 20;
+/// Maximum length of all paths together. In version 4 each may repeat most of the one before. Unit: bytes.
+const MAX_PATH_BYTES: usize = 128 << 20;
 /// Mode of a submodule in the index.
 const GITLINK_MODE: u32 = 0o160_000;
 /// Length recorded for names that are too long for the field.
@@ -50,6 +52,7 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
     // not prefix-compressed.
     let mut entry_starts: Vec<(usize, bool)> = Vec::new();
     let mut path: Vec<u8> = Vec::new();
+    let mut path_budget = MAX_PATH_BYTES;
     for _ in 0..count {
         let start = rest.0.len();
         rest.take_bytes(24)?;
@@ -68,6 +71,7 @@ fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<
         }
         entry_starts.push((index.len() - start, path.is_empty()));
         path.extend_from_slice(rest.read_until_nul()?);
+        path_budget = path_budget.checked_sub(path.len())?;
         // Git uses the recorded length unless the name is too long for it.
         if length != path.len().min(usize::from(MAX_NAME_LENGTH)) {
             return None;

@@ -108,6 +108,17 @@ pub(super) const NOT_COVERED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "git diff --color-moved",
+        &[
+            "git diff --output=x",
+            "git diff --output x",
+            "git diff --outp=x",
+            "git diff -O/etc/passwd",
+            "git diff --ext-diff",
+            "git diff --no-index /etc/passwd x",
+        ],
+    ),
+    (
         "git fetch origin",
         &[
             "git fetch --upload-pack=./evil.sh origin",
