@@ -128,7 +128,7 @@ fn queued_input_is_delivered_before_finish() {
 }
 
 /// UP-5: one at a time, or all at once.
-// proves: UP-5
+// proves: UP-5, LOOP-90
 #[test]
 fn queue_mode_takes_one_or_all() {
     let heard = |mode| {
