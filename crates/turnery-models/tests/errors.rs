@@ -36,6 +36,7 @@ async fn wrong_key_error_names_its_variable_not_the_key() {
     );
 }
 
+// proves: G-11
 #[tokio::test]
 async fn errors_by_status_and_text() {
     use ModelErrorKind::{Auth, BadRequest, ContextOverflow, Overloaded, RateLimit};

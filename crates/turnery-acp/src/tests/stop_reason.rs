@@ -365,7 +365,7 @@ fn cancelled_unstored_prompt_says_so_in_meta() {
     assert_eq!(response["_meta"]["turnery"]["stored"], json!(false));
 }
 
-/// Usage is reported with child sessions separate, and loops by id.
+/// Usage is reported with child sessions separate, and loops by id; the total leaves out the summaries.
 // proves: I7, LASH-103, LASH-104
 #[test]
 fn prompt_usage_is_in_meta() {
@@ -405,7 +405,7 @@ fn prompt_usage_is_in_meta() {
             "outcome": "finished.assistant_message",
             "usage": tokens(7),
             "childrenUsage": [{"source": "subagent", "model": "a/b", "usage": tokens(7)}],
-            "totalUsage": tokens(16),
+            "totalUsage": tokens(14),
             "loopIds": ["s.m.1"],
             "issues": ["A hook failed."],
         })

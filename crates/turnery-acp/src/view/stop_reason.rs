@@ -204,8 +204,8 @@ pub(crate) fn outcome_meta(result: &PromptResult) -> Meta {
     if !children.is_empty() {
         members["childrenUsage"] = usage_rows(&children);
     }
-    let total = result.usage_report().total();
-    if total != result.usage && total != Usage::default() {
+    let total = result.total_usage();
+    if total != result.usage {
         members["totalUsage"] = json!(total);
     }
     let loops: Vec<_> = result.loop_ids().collect();

@@ -228,7 +228,7 @@ fn model_command_shows_and_changes_model() {
     assert!(said.contains("- `offline`: "), "{said}");
 }
 
-// proves: LASH-105, LASH-106
+// proves: LASH-105
 #[test]
 fn cost_command_lists_purpose_and_model() {
     let usage = json!({"input": 1000, "output": 20, "cache_read": 300, "cache_write": 4});

@@ -21,7 +21,7 @@ fn statuses(updates: &[Value]) -> Vec<&str> {
 /// A call waits for the response to its permission request, which decides whether the tool runs, the final
 /// status of the call and the stop reason (PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8).
 // proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, PERM-7, PERM-8, TOOL-3, G-12
-// proves: UP-26
+// proves: UP-26, ACP-28
 #[test]
 fn call_waits_for_permission() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});

@@ -361,7 +361,7 @@ fn load_is_cancelled_by_request_id() {
 }
 
 /// Loading an open session ends its prompt, unless the request is rejected.
-// proves: THEME-3
+// proves: THEME-3, C-32
 #[test]
 fn rejected_load_keeps_open_session() {
     let world = TestEnv::new(json!([

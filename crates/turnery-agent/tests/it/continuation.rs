@@ -294,12 +294,22 @@ async fn prompt_options_apply_to_one_prompt() {
     assert!(matches!(unknown.result().await, Err(PromptError::Model(_))));
 }
 
-/// They are recorded with the loop, and the next prompt has the session's again.
+/// They are sent and recorded with the prompt's loop. The next prompt has the session's thinking level and the
+/// agent's temperature again, another session the agent's level.
 // proves: LOOP-43, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn thinking_and_temperature_apply_to_one_prompt() {
-    let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
+    let script: [&[ModelAct]; 3] = [
+        &[ModelAct::Say("one")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Say("three")],
+    ];
+    let world = EmbeddingFixture::with_settings(&script, |settings| {
+        settings.thinking = Thinking::Low;
+        settings.temperature = Some(0.5);
+    });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    session.set_thinking(Thinking::Medium).await.unwrap();
     let options = PromptOptions {
         thinking: Some(Thinking::High),
         temperature: Some(0.25),
@@ -307,20 +317,30 @@ async fn thinking_and_temperature_apply_to_one_prompt() {
     };
     let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
     let second = run_text(&session, "hi").await;
-    let recorded = [first, second].map(|result| {
+    assert_eq!(session.options().thinking, Thinking::Medium);
+    let (other, _seen) = world.session(LARGE_CAPACITY).await;
+    let third = run_text(&other, "hi").await;
+    let recorded = [first, second, third].map(|result| {
         let config = result.loops[0].config.clone().unwrap();
         (config.thinking_level, config.temperature)
     });
     let level = |word: &str| Some(word.to_owned());
     assert_eq!(
         recorded,
-        [(level("high"), Some(0.25)), (level("default"), None)]
+        [
+            (level("high"), Some(0.25)),
+            (level("medium"), Some(0.5)),
+            (level("low"), Some(0.5)),
+        ]
     );
     let requests = world.model.requests.lock().unwrap();
     let sent = requests.iter().map(|it| (it.thinking, it.temperature));
-    let expected = [(Thinking::High, Some(0.25)), (Thinking::Default, None)];
+    let expected = [
+        (Thinking::High, Some(0.25)),
+        (Thinking::Medium, Some(0.5)),
+        (Thinking::Low, Some(0.5)),
+    ];
     assert_eq!(sent.collect::<Vec<_>>(), expected);
-    assert_eq!(session.options().thinking, Thinking::Default);
 }
 
 // proves: LOOP-81

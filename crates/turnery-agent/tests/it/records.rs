@@ -95,7 +95,7 @@ fn scripted(world: &EmbeddingFixture, answers: Value) -> String {
     format!("scripted:{}", path.display())
 }
 
-// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92
+// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn record_names_its_model() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Say("2")]]);

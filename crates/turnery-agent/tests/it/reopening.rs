@@ -85,7 +85,7 @@ async fn remembered_approval_is_limited_to_its_session() {
 }
 
 /// CFG-7, LOOP-42.
-// proves: CFG-7, RES-2
+// proves: CFG-7, RES-2, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn thinking_level_survives_reopening() {
     let world = EmbeddingFixture::new(&[]);

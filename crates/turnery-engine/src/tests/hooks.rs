@@ -209,6 +209,28 @@ fn input_filter_sees_joined_text() {
     assert_eq!(*content, input);
 }
 
+/// Rejected steering does not end a loop whose next turn is due.
+// proves: D-7
+#[test]
+fn refused_steering_keeps_the_due_turn() {
+    let mut script = LoopHarness::start(spec_with_input_filter());
+    script.feed_all([
+        hook_continue(),
+        calls_answer(&["a"]),
+        allow("a"),
+        steer("be rude"),
+    ]);
+    script.feed(tool_ended("a", ToolEnvelope::text("r")));
+    assert_eq!(script.lines().last().unwrap(), "> hook input be rude");
+    script.feed(hook_stop("rude"));
+    let expected = [
+        "rejected rude",
+        "turn begins Continuation",
+        "> call model 1",
+    ];
+    assert_eq!(script.lines(), expected);
+}
+
 /// A warning is appended to the user's message.
 // proves: UP-7
 #[test]

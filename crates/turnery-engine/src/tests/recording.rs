@@ -1,7 +1,9 @@
 //! Tests of the recorder, and of deserializing stored records.
 
 use super::fixtures::prompt_spec;
-use super::harness::{LoopHarness, allow, calls_answer, text_answer, text_delta, tool_ended};
+use super::harness::{
+    LoopHarness, allow, calls_answer, model_retried, text_answer, text_delta, tool_ended,
+};
 use crate::{
     ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Message, ModelErrorKind,
     Outcome, ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnRecord, TurnStop, Usage,
@@ -26,6 +28,15 @@ fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
         recorder.fold(event);
     }
     recorder
+}
+
+// proves: TURN-1
+#[test]
+fn retried_model_call_adds_no_turn() {
+    let mut script = LoopHarness::start(prompt_spec());
+    script.feed_all([model_retried(), text_answer("x"), Input::Committed]);
+    let record = script.recorder.into_record().unwrap();
+    assert_eq!((record.turns.len(), record.attempts.len()), (1, 1));
 }
 
 /// TURN-3, TURN-11, TURN-13, TURN-14, TURN-63, C-13, D-4, LOOP-25, LOOP-26, LOOP-45, LOOP-83.

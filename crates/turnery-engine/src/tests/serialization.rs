@@ -2,14 +2,16 @@
 
 use super::fixtures::{prompt_spec, stops};
 use super::harness::{
-    LoopHarness, allow, calls_answer, model_failed, permission_requested, text_answer, text_delta,
-    tool_ended,
+    LoopHarness, allow, calls_answer, model_failed, model_retried, permission_requested,
+    text_answer, text_delta, tool_ended,
 };
+use super::random_run::any_run;
 use crate::{
     ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message, ModelDelta,
     ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, ToolEnvelope, TurnFinish, TurnId,
     TurnStop, TurnTrigger, Usage,
 };
+use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -234,6 +236,7 @@ fn eventful_run() -> Vec<Event> {
             "b",
             ToolEnvelope::failed(crate::ToolErrorKind::NotFound, "no"),
         ),
+        model_retried(),
         text_delta(0, "y"),
         model_failed(ModelErrorKind::Network),
         Input::Committed,
@@ -253,12 +256,35 @@ fn has_null(value: &Value) -> bool {
 // proves: R7
 #[test]
 fn absent_fields_are_omitted() {
-    let events = eventful_run();
+    let mut events = eventful_run();
     assert!(events.len() > 25, "{}", events.len());
+    let last = events.last().unwrap();
+    // The end of a group without a judge.
+    let group_end = Event {
+        kind: EventKind::ParallelEnd {
+            winner: last.loop_id.clone(),
+            evaluation_usage: Usage::default(),
+            judge: None,
+            command: None,
+        },
+        ..last.clone()
+    };
+    events.push(group_end);
     for event in events {
         let written = serde_json::to_value(&event).unwrap();
         assert!(!has_null(&written), "{written}");
         assert_eq!(serde_json::from_value::<Event>(written).unwrap(), event);
+    }
+}
+
+proptest! {
+    // proves: R7
+    #[test]
+    fn absent_fields_are_omitted_in_any_run(script in any_run()) {
+        for event in script.published_events {
+            let written = serde_json::to_value(&event).unwrap();
+            prop_assert!(!has_null(&written), "{}", written);
+        }
     }
 }
 

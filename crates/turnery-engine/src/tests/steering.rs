@@ -128,7 +128,7 @@ fn queued_input_is_delivered_before_finish() {
 }
 
 /// UP-5: one at a time, or all at once; each is an input of the turn that it causes.
-// proves: UP-5, TURN-31, TURN-32
+// proves: UP-5, TURN-31, TURN-32, LOOP-90
 #[test]
 fn queue_mode_takes_one_or_all() {
     let inputs_by_turn = |mode| {

@@ -77,7 +77,7 @@ fn assistant_message_has_content_and_calls() {
     assert_eq!((*stop, model.as_str()), (MessageStop::ToolUse, "m-1"));
 }
 
-// proves: JIDO-30
+// proves: JIDO-30, C-23
 #[test]
 fn each_result_is_one_tool_message() {
     let expected = [

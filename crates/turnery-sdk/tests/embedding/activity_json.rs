@@ -252,7 +252,7 @@ fn usage_has_five_buckets_or_is_omitted() {
     assert_eq!(unknown["event"].get("usage"), None);
 }
 
-// proves: LASH-66, LASH-101, LASH-73
+// proves: LASH-66, LASH-101, LASH-73, LASH-106
 #[test]
 fn child_usage_names_session_and_source() {
     let shown = activity_json(EventKind::ChildUsageReported {

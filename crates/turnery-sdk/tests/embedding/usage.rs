@@ -161,7 +161,7 @@ fn each_token_is_counted_in_one_row() {
     );
 }
 
-// proves: LASH-102, LASH-103, LASH-104, I6, I7, UP-19
+// proves: LASH-102, LASH-103, LASH-104, I6, I7, UP-19, LASH-106
 #[test]
 fn result_separates_own_and_child_usage() {
     let mut first = record(1, &[("one", Some(usage_of(1)))]);

@@ -114,7 +114,7 @@ async fn calls_run_sequentially_in_order() {
     assert_eq!(ids, ["c1", "c2"]);
 }
 
-// proves: JIDO-65
+// proves: JIDO-65, JIDO-18
 #[tokio::test]
 async fn unknown_tool_gets_a_failed_result() {
     let scope = empty_scope().with_tools(multiply().into());

@@ -166,6 +166,7 @@ async fn pipe_does_not_hang() {
     assert!(message.ends_with("it is not a regular file"), "{message}");
 }
 
+// proves: ACP-25
 #[tokio::test]
 async fn call_is_described_as_read_of_absolute_path() {
     let bench = ToolFixture::new();

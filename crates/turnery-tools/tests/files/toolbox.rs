@@ -174,6 +174,7 @@ async fn unknown_tool_error_lists_tools() {
     );
 }
 
+// proves: ACP-25
 #[test]
 fn describing_call_does_no_io() {
     let bench = ToolFixture::new();

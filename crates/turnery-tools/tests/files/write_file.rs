@@ -6,6 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use turnery_engine::{Artifact, CallKind, Location, ToolErrorKind};
 use turnery_tools::Access;
 
+// proves: ACP-25
 #[tokio::test]
 async fn new_file_creates_folders_and_shows_diff() {
     let bench = ToolFixture::new();

@@ -81,6 +81,32 @@ async fn thousand_concurrent_requests_are_answered() {
     assert_eq!(taken + refused, 250);
 }
 
+/// Shows the first line of a command that goes on only once the editor has seen it.
+// proves: THEME-8
+#[tokio::test]
+async fn output_of_running_command_is_shown() {
+    let home = Home::new();
+    let args = json!({"command": "mkfifo go; echo first; cat go; echo second"});
+    let model = home.scripted_model(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": args}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let (mut editor, session) = Editor::with_session(&home, &args).await;
+    editor.send_prompt(2, &session).await;
+    let shows = |message: &Value, line: &str| {
+        let content = &message["params"]["update"]["content"];
+        content.to_string().contains(line)
+    };
+    let first = editor.wait_for(|message| shows(message, "first\\n")).await;
+    assert!(!shows(&first, "second"), "{first}");
+    let fifo = home.project_folder().join("go");
+    std::fs::write(fifo, "go\n").expect("the command reads it");
+    editor.wait_for(|message| shows(message, "second\\n")).await;
+    let answer = editor.wait_for(|message| message["id"] == 2).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
+}
+
 /// A prompt sends more updates than may be held in memory, while the client stops reading for some time.
 // proves: TR-8
 #[tokio::test]
@@ -167,6 +193,46 @@ async fn large_session_loads_for_paused_client() {
     let whole: String = (0..PROMPTS).map(said).collect();
     assert!(shown == whole, "{} bytes for {}", shown.len(), whole.len());
     assert_eq!(editor.close_input().await.code, Some(0));
+}
+
+/// Loading thousands of small messages takes little CPU time, and other requests are answered while the client
+/// is slow to read them.
+// proves: THEME-18
+#[tokio::test]
+async fn session_of_many_messages_loads_without_freezing() {
+    const PROMPTS: u64 = 20;
+    const CALLS: usize = 100;
+    /// Several times what the load takes. Unit: hundredths of a second.
+    const MAX_LOAD_TICKS: u64 = 100;
+    let home = Home::new();
+    let call = json!({"tool_call": {"name": "list_dir", "args": {}}});
+    let calls = json!({"steps": vec![call; CALLS]});
+    let answers: Value = (0..PROMPTS)
+        .flat_map(|_| [calls.clone(), json!({"steps": [{"text": "done"}]})])
+        .collect();
+    let model = home.scripted_model(answers);
+    let args = ["acp", "--model", &model];
+    let (mut editor, session) = Editor::with_session(&home, &args).await;
+    for n in 0..PROMPTS {
+        let answer = editor.prompt(10 + n, &session).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn");
+    }
+    editor.close_input().await;
+    let mut editor = Editor::spawn(&home, &args, &[]);
+    editor.initialize().await;
+    let before = editor.cpu_ticks();
+    let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+    editor.send_request(2, "session/load", params).await;
+    editor.wait_until_blocked().await;
+    let list = editor.request(3, "session/list", json!({})).await;
+    assert_eq!(list["result"]["sessions"][0]["sessionId"], session);
+    let early = editor.said.iter().all(|message| message["id"] != 2);
+    assert!(early, "the load was over first");
+    let loaded = editor.wait_for(|message| message["id"] == 2).await;
+    assert_eq!(loaded["error"], Value::Null, "{loaded}");
+    assert!(editor.said.len() > 2000, "{}", editor.said.len());
+    let computed = editor.cpu_ticks() - before;
+    assert!(computed < MAX_LOAD_TICKS, "{computed} ticks");
 }
 
 /// No line is longer than the output that a client can show: that of a tool is cut, live and after a load.

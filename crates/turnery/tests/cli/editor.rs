@@ -182,7 +182,7 @@ impl Editor {
     }
 
     /// Waits until the agent is blocked: the unread pipe is full and the agent uses no more CPU time. Polls,
-    /// since no event reports this state.
+    /// since no event reports this state. A full pipe of small lines holds less than its capacity.
     pub(crate) async fn wait_until_blocked(&self) {
         let output = self.output.as_ref().expect("open").get_ref();
         let mut looks = tokio::time::interval(Duration::from_millis(50));
@@ -191,7 +191,7 @@ impl Editor {
         loop {
             looks.tick().await;
             assert!(since.elapsed() < TIMEOUT, "it does not rest");
-            let is_full = ioctl_fionread(output).expect("a pipe") >= PIPE_CAPACITY - 4096;
+            let is_full = ioctl_fionread(output).expect("a pipe") >= PIPE_CAPACITY / 2;
             let now = self.cpu_ticks();
             before.push(now);
             let rested = before.iter().rev().take_while(|time| **time == now).count();

@@ -4,7 +4,7 @@ use crate::home::Home;
 use serde_json::json;
 
 /// Server with one tool.
-const SERVER: &str = r#"while read -r line; do
+pub(crate) const SERVER: &str = r#"while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case $line in
     *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;

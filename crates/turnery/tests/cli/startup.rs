@@ -1,6 +1,6 @@
 //! CPU use until the first session, and CPU and memory use while idle.
 
-use crate::{editor::Editor, home::Home};
+use crate::{editor::Editor, home::Home, mcp::SERVER};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -58,6 +58,37 @@ async fn first_session_waits_for_nothing() {
         }
     }
     panic!("the fastest of fifty starts took {best:?}");
+}
+
+/// The first session does not wait for its MCP server, which starts only once a file exists.
+// proves: THEME-4
+#[tokio::test]
+async fn first_session_precedes_its_mcp_server() {
+    let home = Home::new();
+    let go = home.project_folder().join("go");
+    let late = format!(
+        "while [ ! -e '{}' ]; do sleep 0.05; done\n{SERVER}",
+        go.display()
+    );
+    let script = home.write_file("server.sh", &late);
+    let wait = json!({"name": "wait_for_mcp_server", "args": {"server": "desk"}});
+    let model = home.scripted_model(json!([
+        {"steps": [{"tool_call": wait}]},
+        {"when": {"last_tool_result_contains": "Its tools: mcp__desk__hello"}, "steps": [{"text": "there"}]},
+        {"steps": [{"text": "not there"}]},
+    ]));
+    let mut editor = Editor::spawn(&home, &["acp", "--model", &model], &[]);
+    editor.initialize().await;
+    let server = json!({"name": "desk", "command": "/bin/sh", "args": [script], "env": []});
+    let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
+    let made = editor.request(1, "session/new", params).await;
+    let id = made["result"]["sessionId"].as_str().expect("a session");
+    std::fs::write(go, "").expect("a file");
+    // A session that had waited until it gave up on the server would not have it now.
+    editor.send_prompt(2, id).await;
+    let answer =
+        editor.wait_for(|it| it["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+    assert_eq!(answer.await["params"]["update"]["content"]["text"], "there");
 }
 
 /// After a prompt the process is idle: no timers, no polling. Periodic work would show in every second, so one
