@@ -295,7 +295,7 @@ async fn prompt_options_apply_to_one_prompt() {
 }
 
 /// They are recorded with the loop, and the next prompt has the session's again.
-// proves: LOOP-43, LOOP-44
+// proves: LOOP-42, LOOP-43, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn thinking_and_temperature_apply_to_one_prompt() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
