@@ -4,6 +4,7 @@ use super::{
     events,
     support::{encode_live, encode_replayed, event},
 };
+use agent_client_protocol_schema::v1::{ToolCall, ToolCallStatus, ToolKind};
 use serde_json::{Value, json};
 use turnery_engine::{
     Artifact, CallDetail, CallKind, Content, Disposition, Event, EventKind, Location, ToolEnvelope,
@@ -94,6 +95,20 @@ fn call_goes_from_pending_to_completed() {
         }),
     ];
     assert_eq!(updates, expected);
+}
+
+/// What is absent is the default: a call is pending, of the kind `other`.
+// proves: ACP-26, ACP-27, TOOL-1
+#[test]
+fn default_kind_and_status_are_left_out() {
+    let updates = encode_live(&[call_requested(CallKind::Other), call_started(true)]);
+    let mut expected = announced_call();
+    expected.as_object_mut().unwrap().remove("kind");
+    assert_eq!(updates[0], expected);
+    assert_eq!(updates[1]["status"], "in_progress");
+    let call: ToolCall = serde_json::from_value(updates[0].clone()).unwrap();
+    let read = (call.kind, call.status);
+    assert_eq!(read, (ToolKind::Other, ToolCallStatus::Pending));
 }
 
 /// A call that is denied, skipped or cancelled before it runs goes from `pending` straight to `failed`

@@ -29,9 +29,11 @@ impl Conversation {
         conversation
     }
 
-    /// Replaces the history by that of these loops.
+    /// Replaces the history by that of these loops. Call ids that the client has seen stay taken.
     pub(crate) fn continue_from(&mut self, chain: &[Arc<LoopRecord>]) {
-        self.history = SessionHistory::from_chain(chain);
+        let mut history = SessionHistory::from_chain(chain);
+        history.remember_calls(&self.history);
+        self.history = history;
         self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
     }
 

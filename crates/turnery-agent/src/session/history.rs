@@ -137,6 +137,7 @@ mod tests {
         ATTEMPTS.with(std::cell::Cell::get) - before
     }
 
+    // proves: ACP-24
     #[test]
     fn distinguishing_many_calls_is_linear() {
         let (few, many) = (attempts_for(500), attempts_for(5_000));

@@ -296,7 +296,7 @@ async fn prompt_options_apply_to_one_prompt() {
 
 /// They are sent and recorded with the prompt's loop. The next prompt has the session's thinking level and the
 /// agent's temperature again, another session the agent's level.
-// proves: LOOP-43, LOOP-44
+// proves: LOOP-42, LOOP-43, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn thinking_and_temperature_apply_to_one_prompt() {
     let script: [&[ModelAct]; 3] = [

@@ -73,12 +73,17 @@ impl Hooks for RecordingHooks {
     }
 
     fn ask_hook<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        let texts = || {
+            let texts = cx.messages.iter().map(|it| it.message.text());
+            texts.collect::<Vec<_>>().join("|")
+        };
         let line = match hook {
             HookRequest::BeforeTurn { turn_index } => {
-                format!("before turn {turn_index}, {} messages", cx.messages.len())
+                format!("before turn {turn_index}: {}", texts())
             }
-            HookRequest::AfterTurn { turn_index, .. } => {
-                format!("after turn {turn_index}, {} messages", cx.messages.len())
+            HookRequest::AfterTurn { turn_index, usage } => {
+                let tokens = usage.map(|usage| usage.total());
+                format!("after turn {turn_index}, {tokens:?} tokens: {}", texts())
             }
             HookRequest::BeforeTool(call) => format!("before {}", call.name),
             HookRequest::AfterTool { tool_name, .. } => format!("after {tool_name}"),
@@ -216,23 +221,50 @@ async fn cancel_drops_pending_hook_and_is_recorded() {
 // proves: TURN-23, TURN-25, TURN-27
 #[tokio::test(start_paused = true)]
 async fn hooks_see_model_messages_around_turns_and_tools() {
-    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("done")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("1")],
+        &[
+            ModelAct::Say("2"),
+            ModelAct::Call("c", "look"),
+            ModelAct::Spend(7, 2),
+        ],
+        &[ModelAct::Say("3")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    run_text(&session, "one").await;
     let set = hook_set!(before_turn, after_turn, before_tool, after_tool);
     let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Continue);
     run_with_hooks(&session, clerk.clone()).await;
     assert_eq!(
         clerk.log()[1..],
         [
-            "before turn 0, 0 messages",
+            "before turn 0: one|1",
             "before look",
             "after look",
-            "after turn 0, 3 messages",
-            "before turn 1, 3 messages",
-            "after turn 1, 4 messages",
-            "after loop: 4 messages, 0 tokens",
+            "after turn 0, Some(9) tokens: one|1|hi|2|done",
+            "before turn 1: one|1|hi|2|done",
+            "after turn 1, None tokens: one|1|hi|2|done|3",
+            "after loop: 4 messages, 9 tokens",
         ]
     );
+}
+
+// proves: LOOP-58
+#[tokio::test(start_paused = true)]
+async fn on_error_hook_sees_model_error() {
+    let error = "OnError { message: \"too much to do\" }";
+    for (act, expected) in [
+        (ModelAct::Fail, &[error][..]),
+        (ModelAct::Say("hello"), &[]),
+    ] {
+        let world = EmbeddingFixture::new(&[&[act]]);
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        let clerk = RecordingHooks::with_answer(hook_set!(on_error), |_| HookVerdict::Continue);
+        run_with_hooks(&session, clerk.clone()).await;
+        let log = clerk.log();
+        assert_eq!(log[1..log.len() - 1], *expected);
+        assert!(log.last().unwrap().starts_with("after loop"), "{log:?}");
+    }
 }
 
 // proves: TURN-26, C-26, LASH-23

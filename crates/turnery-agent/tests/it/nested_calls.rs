@@ -234,17 +234,28 @@ async fn activities_name_the_call_around_them() {
 }
 
 /// A later call of the model never gets the id of a nested call, also after the session was opened again.
-// proves: TOOL-2
+// proves: ACP-24, TOOL-2
 #[tokio::test(start_paused = true)]
 async fn ids_of_nested_calls_stay_unique() {
     let world = EmbeddingFixture::new(&[
         &CALLS(r#"{"calls": "look"}"#),
         &[ModelAct::Call("g.0", "look")],
         &[ModelAct::Say("done")],
+        &[ModelAct::Call("g.0", "look")],
+        &[ModelAct::Say("done")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "go").await;
-    let events = live_events(&drain(&mut seen));
-    let ids: Vec<String> = requested(&events).into_iter().map(|(id, ..)| id).collect();
-    assert_eq!(ids, ["g", "g.0", "g_0"]);
+    let ids = |items: Vec<ShownItem>| -> Vec<String> {
+        let calls = requested(&live_events(&items)).into_iter();
+        calls.map(|(id, ..)| id).collect()
+    };
+    let first = ids(drain(&mut seen));
+    assert_eq!(first, ["g", "g.0", "g_0"]);
+    session.close().await;
+    let (session, mut seen) = world.open(session.id(), false).await;
+    run_text(&session, "again").await;
+    let second = ids(drain(&mut seen));
+    assert_eq!(second.len(), 1);
+    assert!(!first.contains(&second[0]), "{second:?}");
 }

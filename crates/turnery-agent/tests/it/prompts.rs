@@ -4,10 +4,10 @@ use crate::fixture::{
     EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, drain, finished, live_events, run_text,
     start_text,
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use tokio::sync::Notify;
-use turnery_agent::{MAX_QUEUED_PROMPTS, StartError};
-use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnStop};
+use turnery_agent::{MAX_QUEUED_PROMPTS, PromptOptions, StartError};
+use turnery_engine::{Content, EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnStop};
 
 // proves: R5, C-11
 #[tokio::test(start_paused = true)]
@@ -87,26 +87,41 @@ async fn waiting_prompts_are_limited() {
     }
 }
 
-// proves: ACP-24
+/// A model that always names its calls alike: in one prompt, after the session is opened again, in a rerun, in a branch,
+/// and after another handle has extended the session.
+// proves: ACP-24, TOOL-2
 #[tokio::test(start_paused = true)]
-async fn duplicate_call_ids_get_a_suffix() {
-    let world = EmbeddingFixture::new(&[
-        &[ModelAct::Call("c", "look")],
-        &[ModelAct::Call("c", "look")],
-        &[ModelAct::Say("ok")],
-    ]);
+async fn call_ids_are_unique_in_the_session() {
+    let (call, say) = ([ModelAct::Call("c", "look")], [ModelAct::Say("ok")]);
+    let mut script: Vec<&[ModelAct]> = vec![&call, &call, &say];
+    script.extend([&call[..], &say].repeat(3));
+    script.extend([&say[..], &call, &say]);
+    let world = EmbeddingFixture::new(&script);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    run_text(&session, "look twice").await;
-    let mut ids: Vec<String> = live_events(&drain(&mut seen))
+    let first = run_text(&session, "look twice").await;
+    session.close().await;
+    let (session, mut seen_again) = world.open(session.id(), false).await;
+    run_text(&session, "look").await;
+    let options = PromptOptions::default;
+    let rerun = session.rerun(None, options()).unwrap();
+    rerun.result().await.unwrap();
+    let from = first.loops[0].loop_id.clone();
+    let branch = session.branch(from, vec![Content::text("look")], options());
+    branch.unwrap().result().await.unwrap();
+    let (other, _other_seen) = world.open(session.id(), false).await;
+    run_text(&other, "go on").await;
+    run_text(&session, "look").await;
+    let items = [drain(&mut seen), drain(&mut seen_again)].concat();
+    let ids: Vec<String> = live_events(&items)
         .iter()
         .filter_map(|event| match &event.kind {
             EventKind::ToolCallRequested { call, .. } => Some(call.call_id.to_string()),
             _ => None,
         })
         .collect();
-    assert_eq!(ids.len(), 2);
-    ids.dedup();
-    assert_eq!(ids.len(), 2, "{ids:?}");
+    assert_eq!(ids.len(), 6, "{ids:?}");
+    let distinct: HashSet<&String> = ids.iter().collect();
+    assert_eq!(distinct.len(), 6, "{ids:?}");
 }
 
 // proves: LASH-18

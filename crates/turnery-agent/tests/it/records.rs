@@ -86,6 +86,7 @@ async fn loop_parent_is_the_previous_loop() {
     assert_eq!(records[0].parent_loop_id, None);
     assert_eq!(records[0].continuation_kind, ContinuationKind::Initial);
     assert_eq!(records[1].parent_loop_id, Some(records[0].loop_id.clone()));
+    assert_eq!(records[1].continuation_kind, ContinuationKind::Initial);
 }
 
 /// Creates a scripted model whose responses have usage.

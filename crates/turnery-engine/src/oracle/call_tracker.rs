@@ -181,9 +181,16 @@ impl CallTracker {
                 )?;
                 call.state = TrackedCallState::Resolved(verdict.clone());
             }
-            EventKind::ToolExecutionStart { call_id, runs, .. } => {
+            EventKind::ToolExecutionStart {
+                call_id,
+                tool_name,
+                runs,
+            } => {
                 self.check_order(call_id)?;
                 let call = self.find(call_id)?;
+                ensure(*tool_name == call.name, || {
+                    format!("TURN-40: {call:?} begins as {tool_name}")
+                })?;
                 let verdict = match &call.state {
                     TrackedCallState::Requested => None,
                     TrackedCallState::Resolved(verdict) => Some(verdict.clone()),

@@ -201,7 +201,7 @@ fn calls_are_read_from_response_content() {
     assert_eq!(user.calls().count(), 0, "only the model calls tools");
 }
 
-// proves: LOOP-49, LOOP-51, LOOP-52, LOOP-89, LOOP-26
+// proves: LOOP-9, LOOP-49, LOOP-51, LOOP-52, LOOP-89, LOOP-26
 #[test]
 fn running_loop_exposes_spec_usage_and_turn() {
     let mut script = LoopHarness::start(prompt_spec());

@@ -2,12 +2,13 @@
 
 use super::fixtures::{prompt_spec, spec_with_limits};
 use super::harness::{
-    LoopHarness, allow, calls_answer, follow_up, hook_continue, hook_stop, model_failed, steer,
-    text_answer, text_delta, tool_ended,
+    LoopHarness, allow, calls_answer, follow_up, hook_continue, hook_stop, model_answered,
+    model_failed, steer, text_answer, text_delta, tool_ended,
 };
 use crate::{
     Content, Event, EventKind, HookSet, HookVerdict, ImageData, Input, Limits, LoopFinish,
-    LoopSpec, LoopStatus, Message, ModelErrorKind, Outcome, ToolEnvelope, TurnStop, Usage,
+    LoopSpec, LoopStatus, Message, ModelErrorKind, ModelStop, Outcome, ToolEnvelope, TurnStop,
+    Usage,
 };
 
 fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
@@ -369,10 +370,20 @@ fn model_error_is_reported_to_hook() {
         "> commit loop ends Stopped(ProviderError)",
     ];
     assert_eq!(script.lines()[..6], expected);
+    // An empty answer is an error as well.
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
+        on_error: true,
+        ..HookSet::default()
+    }));
+    script.feed(model_answered(Vec::new(), ModelStop::EndTurn, None));
+    let lines = script.lines();
+    let hook = lines.last().unwrap();
+    let expected = "> hook error the model gave an empty answer;";
+    assert!(hook.starts_with(expected), "{hook}");
 }
 
 /// Input injected by a checkpoint starts the next turn; a veto stops the loop.
-// proves: LASH-23
+// proves: LASH-23, TURN-67
 #[test]
 fn checkpoint_can_continue_loop() {
     let checkpoint = || {

@@ -44,7 +44,7 @@ fn turn_limit() -> ReachedLimit {
     limit(LimitKind::Turns, "Max turns reached (1/1)")
 }
 
-// proves: TURN-69, C-4, UP-3
+// proves: TURN-67, TURN-69, TURN-70, C-4, UP-3
 #[test]
 fn text_in_last_reply_finishes_with_limit_detail() {
     let (script, outcome) = end_of(

@@ -262,6 +262,22 @@ fn every_swapped_event_is_detected() {
     }
 }
 
+// proves: TURN-40
+#[test]
+fn every_wrong_tool_name_is_detected() {
+    for (name, whole) in streams() {
+        for at in 0..whole.len() {
+            let mut events = whole.clone();
+            match &mut events[at].kind {
+                EventKind::ToolExecutionStart { tool_name, .. }
+                | EventKind::ToolExecutionEnd { tool_name, .. } => *tool_name = "other".to_owned(),
+                _ => continue,
+            }
+            assert!(oracle::check_live(&events).is_err(), "{name}: {at}");
+        }
+    }
+}
+
 /// LOOP-80: a gap violates the rules of a live stream, but not of a stored one.
 #[test]
 fn gaps_are_allowed_in_stored_streams_only() {

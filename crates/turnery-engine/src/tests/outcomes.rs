@@ -131,7 +131,7 @@ fn default_limits_are_those_of_the_documents() {
 }
 
 /// UP-1, UP-2, TURN-68 to 70, D-12, C-4: limits are reached with `>=`, before a turn.
-// proves: TURN-68, TURN-69, TURN-70, D-12, UP-1, UP-2
+// proves: TURN-67, TURN-68, TURN-69, TURN-70, D-12, UP-1, UP-2
 #[test]
 fn limits_stop_the_loop() {
     let all = Limits::default();

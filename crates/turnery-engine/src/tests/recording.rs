@@ -256,7 +256,7 @@ fn config_falls_back_to_first_response() {
 }
 
 /// R5, LOOP-49, LOOP-82: a record ignores events after its end, before its start, and of other loops.
-// proves: LOOP-49, LOOP-82, R5
+// proves: LOOP-9, LOOP-49, LOOP-82, R5
 #[test]
 fn record_ignores_events_after_loop_end() {
     let events = two_turns().published_events;

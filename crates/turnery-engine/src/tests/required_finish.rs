@@ -42,7 +42,7 @@ fn system_messages(script: LoopHarness) -> Vec<String> {
 }
 
 /// The reminder is part of the next turn, and a value then ends the loop.
-// proves: LASH-113, LASH-114
+// proves: LASH-113, LASH-114, TURN-67
 #[test]
 fn prose_is_followed_by_reminder() {
     let value = json!({"rating": "low"});

@@ -1,10 +1,14 @@
 //! Tests of a model with tools, without a session.
 
 use crate::toy::{TestModel, ToyStep};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc};
-use turnery_engine::{Message, ModelErrorKind, Role, ToolError};
-use turnery_models::{Scenario, ScriptedModel};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+use turnery_engine::{Message, ModelError, ModelErrorKind, Response, Role, ToolError};
+use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest, Scenario, ScriptedModel};
 use turnery_sdk::{ConverseError, ConverseOptions, converse, generate, generate_text};
 use turnery_tools::{
     ExecuteOptions, ExecuteScope, FunctionTool, Toolbox, Workspace, telemetry::CallStage,
@@ -12,6 +16,37 @@ use turnery_tools::{
 
 fn model(script: &str) -> ScriptedModel {
     ScriptedModel::new(Scenario::parse(script, Path::new("SCRIPT")).unwrap())
+}
+
+/// Model that records the names of the tools offered with each call.
+struct OfferedTools {
+    model: ScriptedModel,
+    names: Mutex<Vec<Vec<String>>>,
+}
+
+impl OfferedTools {
+    fn new(script: &str) -> Self {
+        Self {
+            model: model(script),
+            names: Mutex::default(),
+        }
+    }
+}
+
+impl Model for OfferedTools {
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
+        let names = request.tools.iter().map(|tool| tool.name.clone());
+        self.names.lock().unwrap().push(names.collect());
+        self.model.call(request, out)
+    }
 }
 
 /// Answers 6 * 7 once it has seen the product.
@@ -56,9 +91,10 @@ fn question() -> Vec<Message> {
 // proves: JIDO-2, JIDO-17, JIDO-31, JIDO-35, JIDO-78, JIDO-77
 #[tokio::test]
 async fn converse_runs_tools_until_final_answer() {
-    let model = model(PRODUCT);
+    let model = OfferedTools::new(PRODUCT);
     let done = converse(&model, question(), &scope(), &ConverseOptions::default()).await;
     let done = done.unwrap();
+    assert_eq!(*model.names.lock().unwrap(), [["multiply"]; 2]);
     assert_eq!(done.response.text(), "It is 42.");
     assert!(!done.response.needs_tools());
     assert_eq!(done.iterations, 1);
@@ -181,12 +217,9 @@ async fn cancel_ends_the_conversation() {
     assert_eq!(talk.await, Err(ConverseError::Cancelled));
 }
 
+// proves: JIDO-78
 #[tokio::test]
 async fn options_toolbox_overrides_scope() {
-    let scope = ExecuteScope {
-        tools: None,
-        ..scope()
-    };
     let options = ConverseOptions {
         tools: ExecuteOptions {
             tools: Some(tools()),
@@ -194,8 +227,14 @@ async fn options_toolbox_overrides_scope() {
         },
         ..ConverseOptions::default()
     };
-    let done = converse(&model(PRODUCT), question(), &scope, &options).await;
-    assert_eq!(done.unwrap().response.text(), "It is 42.");
+    let divide = FunctionTool::new("divide", "", async |_: Factors, _| Ok(json!("no")));
+    for tools in [None, Some(Toolbox::from(divide))] {
+        let scope = ExecuteScope { tools, ..scope() };
+        let model = OfferedTools::new(PRODUCT);
+        let done = converse(&model, question(), &scope, &options).await;
+        assert_eq!(*model.names.lock().unwrap(), [["multiply"]; 2]);
+        assert_eq!(done.unwrap().response.text(), "It is 42.");
+    }
 }
 
 // proves: JIDO-77, JIDO-79

@@ -27,7 +27,7 @@ const SHOWN: [&str; 7] = [
     "usage",
 ];
 
-// proves: LASH-53, LASH-97
+// proves: LASH-53, LASH-97, TURN-40
 #[tokio::test(start_paused = true)]
 async fn run_sink_and_stream_give_the_same_output() {
     let mut ends = Vec::new();

@@ -46,7 +46,7 @@ fn effect_kinds(effects: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-// proves: C-22
+// proves: C-22, JIDO-44
 #[tokio::test]
 async fn without_a_policy_all_effects_pass() {
     let scope = empty_scope().with_tools(tool_with_effects(false).into());

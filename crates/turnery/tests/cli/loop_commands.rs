@@ -36,7 +36,7 @@ fn loop_table_rows(shown: &CommandOutput) -> Vec<Vec<String>> {
     table.lines().skip(1).map(words).collect()
 }
 
-// proves: LOOP-16, LOOP-17, LOOP-19, LOOP-62, LOOP-64, UP-16, LOOP-6
+// proves: LOOP-16, LOOP-17, LOOP-19, LOOP-62, LOOP-64, UP-16, LOOP-6, LOOP-7
 #[tokio::test]
 async fn rerun_replaces_old_loop() {
     let home = Home::new();

@@ -251,7 +251,7 @@ fn explore_and_check(scenario: Scenario, at_least: usize) {
 }
 
 /// Covers LOOP-49, TURN-67, ACP-22, ACP-32, ACP-51 to ACP-56, LASH-15, LASH-35, PERM-3, PERM-4, R1 to R5.
-// proves: ACP-22, ACP-32, ACP-51, ACP-52, ACP-53, LASH-15, LASH-35, I2, R1, R2, R4, R5, D-16, C-11
+// proves: TURN-60, ACP-22, ACP-32, ACP-51, ACP-52, ACP-53, LASH-15, LASH-35, I2, R1, R2, R4, R5, D-16, C-11
 // proves: UP-30
 #[test]
 fn every_interleaving_keeps_every_invariant() {
