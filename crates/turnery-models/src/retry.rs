@@ -158,6 +158,9 @@ mod tests {
         let policy = RetryPolicy::default();
         let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(7)));
         assert_eq!(wait, Ok(Duration::from_secs(7)));
+        // Shorter than the backoff, too.
+        let wait = policy.wait_before(2, attempt_error(ModelErrorKind::RateLimit, Some(1)));
+        assert_eq!(wait, Ok(Duration::from_secs(1)));
         let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(3600)));
         assert_eq!(
             wait.unwrap_err().message,

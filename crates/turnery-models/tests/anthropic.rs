@@ -181,6 +181,7 @@ async fn mid_stream_error_is_retried_only_before_text() {
     );
 }
 
+// proves: LASH-17, LASH-19, LASH-20
 #[tokio::test]
 async fn stop_reasons() {
     let of = |reason: &str| {
@@ -224,7 +225,7 @@ async fn history_is_sent_completely() {
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     let mut second = request(vec![
         Message::User {
-            content: vec![Content::text("hello"), Content::text(" ")],
+            content: vec![picture(), Content::text("hello"), Content::text(" ")],
         },
         assistant(answer().content),
         tool_result("toolu_1", vec![Content::text("gone"), picture()], true),
@@ -245,7 +246,10 @@ async fn history_is_sent_completely() {
             "system": [{"type": "text", "text": "Be brief.", "cache_control": cached}],
             "tools": [{"name": "read", "description": "Reads a file.", "input_schema": {"type": "object"}}],
             "messages": [
-                {"role": "user", "content": [{"type": "text", "text": "hello", "cache_control": cached}]},
+                {"role": "user", "content": [
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+                    {"type": "text", "text": "hello", "cache_control": cached},
+                ]},
                 {"role": "assistant", "content": [
                     {"type": "thinking", "thinking": "Hm", "signature": "EqQB+/=="},
                     {"type": "redacted_thinking", "data": "x9"},

@@ -7,7 +7,7 @@ use server::{
     hello_request, serve, serve_replies, text_delta,
 };
 use std::time::Duration;
-use turnery_engine::{ModelError, ModelErrorKind, ModelStop};
+use turnery_engine::{ModelDelta, ModelError, ModelErrorKind, ModelStop};
 use turnery_models::{
     Api, ModelEvent, ModelEventSender, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
 };
@@ -36,7 +36,7 @@ async fn wrong_key_error_names_its_variable_not_the_key() {
     );
 }
 
-// proves: G-11
+// proves: G-11, LASH-20
 #[tokio::test]
 async fn errors_by_status_and_text() {
     use ModelErrorKind::{Auth, BadRequest, ContextOverflow, Overloaded, RateLimit};
@@ -207,17 +207,53 @@ async fn too_long_provider_wait_ends_the_call() {
     );
 }
 
-/// R9.
+/// A stream that breaks off after anything of it was shown is not made again: text, reasoning or a part of a call.
 // proves: R9
 #[tokio::test]
 async fn no_retry_after_the_first_delta() {
-    let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
-    let server = serve(vec![event_response(cut), event_response(OK_STREAM)]).await;
-    let model = server.model(Api::OpenAi, "m1");
-    let (response, events) = call_for_events(&*model, hello_request()).await;
-    assert_eq!(response.unwrap_err().kind, ModelErrorKind::Unfinished);
-    assert_eq!(events, [ModelEvent::Delta(text_delta(0, "Hi"))]);
-    assert_eq!(server.bodies().len(), 1);
+    let thought = |text: &str| ModelDelta::Thinking {
+        block: 0,
+        text: text.to_owned(),
+    };
+    let args = ModelDelta::ToolCallArgs {
+        block: 0,
+        name: "read".to_owned(),
+        fragment: "{".to_owned(),
+    };
+    let call =
+        r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"read","arguments":"{"}}]}"#;
+    let choice = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
+    let block = concat!(
+        r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}"#,
+        "\n\n"
+    );
+    for (api, cut, delta) in [
+        (
+            Api::OpenAi,
+            choice(r#"{"content":"Hi"}"#),
+            text_delta(0, "Hi"),
+        ),
+        (
+            Api::OpenAi,
+            choice(r#"{"reasoning_content":"Hm"}"#),
+            thought("Hm"),
+        ),
+        (Api::OpenAi, choice(call), args),
+        (Api::Anthropic, block.to_owned(), thought("Hm")),
+    ] {
+        let server = serve(vec![event_response(&cut), event_response(OK_STREAM)]).await;
+        let model = server.model(api, "m1");
+        let (response, events) = call_for_events(&*model, hello_request()).await;
+        assert_eq!(
+            response.unwrap_err().kind,
+            ModelErrorKind::Unfinished,
+            "{cut}"
+        );
+        assert_eq!(events, [ModelEvent::Delta(delta)]);
+        assert_eq!(server.bodies().len(), 1, "{cut}");
+    }
 }
 
 #[tokio::test]
@@ -381,7 +417,7 @@ async fn html_instead_of_events_is_explained() {
 
 /// A response without output that reached the output limit in a window that is almost full means that the conversation
 /// is too long.
-// proves: UP-34
+// proves: UP-34, LASH-17, LASH-20
 #[tokio::test]
 async fn empty_response_in_full_window_is_context_overflow() {
     for (tokens, is_overflow) in [(95_000, true), (94_000, false)] {

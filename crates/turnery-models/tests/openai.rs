@@ -164,6 +164,7 @@ async fn finish_reason_ends_a_response_without_done() {
 }
 
 /// Streams of various servers, and the content that they represent.
+// proves: LASH-19
 #[tokio::test]
 async fn server_variants_are_read() {
     let thought = |text: &str| Content::Thinking {
@@ -279,6 +280,7 @@ data: [DONE]
     }
 }
 
+// proves: LASH-20
 #[tokio::test]
 async fn error_inside_the_stream_fails_the_call() {
     let server = serve(vec![event_response(
@@ -316,7 +318,9 @@ async fn history_is_sent_completely() {
     let server = serve(vec![event_response(ANSWER)]).await;
     let model = server.model(Api::OpenAi, "m1");
     let mut second = request(vec![
-        user("hello"),
+        Message::User {
+            content: vec![Content::text("hello"), picture()],
+        },
         Message::System {
             text: "Careful.".to_owned(),
         },
@@ -344,7 +348,11 @@ async fn history_is_sent_completely() {
             "tools": [{"type": "function", "function": {"name": "read", "description": "Reads a file.", "parameters": {"type": "object"}}}],
             "messages": [
                 {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": "hello\n\n<system-notice>\nCareful.\n</system-notice>"},
+                {"role": "user", "content": [
+                    {"type": "text", "text": "hello"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+                    {"type": "text", "text": "<system-notice>\nCareful.\n</system-notice>"},
+                ]},
                 {"role": "assistant", "content": "Let me \"see\" €", "reasoning_content": "Hm", "tool_calls": [
                     {"id": "c_a", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}},
                     {"id": "c_b", "type": "function", "function": {"name": "list", "arguments": "{\"not_an_object\":\"{oops\"}"}},

@@ -3,17 +3,11 @@
 use crate::{
     activity_stream::ActivityStream,
     channel_sink::ChannelSink,
-    prompt_input::{ImageBlob, InputError, PromptInput},
+    prompt_input::{ImageBlob, PromptInput},
 };
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::{
-    future::ready,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{future::ready, sync::Arc};
 use turnery_agent::{
     ActivityLog, ActivitySink, CancellationToken, Candidate, FinishRule, HookCx, Hooks,
     PromptActivity, PromptError, PromptHandle, PromptOptions, PromptResult, PromptSinks, Protocol,
@@ -222,8 +216,9 @@ impl PromptBuilder {
             Ok(content) => content,
             Err(_) if !takes_input => Vec::new(),
             Err(error) => {
-                let reject = Arc::new(RejectInvalidInput::new(&error));
-                self.options.hooks.insert(0, reject);
+                let reason = error.to_string();
+                let reject = RejectInvalidInput { reason };
+                self.options.hooks.insert(0, Arc::new(reject));
                 vec![Content::text(String::new())]
             }
         };
@@ -245,21 +240,10 @@ impl PromptBuilder {
     }
 }
 
-/// Input hook that runs first and rejects input that could not be converted (C-7), so that no model is
-/// called.
+/// Input hook that runs first and rejects input that could not be converted (C-7) in each loop of the prompt, so
+/// that no model is called.
 struct RejectInvalidInput {
     reason: String,
-    /// Set after the first rejection: later interjections pass.
-    has_rejected: AtomicBool,
-}
-
-impl RejectInvalidInput {
-    fn new(error: &InputError) -> Self {
-        Self {
-            reason: error.to_string(),
-            has_rejected: AtomicBool::new(false),
-        }
-    }
 }
 
 impl Hooks for RejectInvalidInput {
@@ -279,11 +263,7 @@ impl Hooks for RejectInvalidInput {
         _cx: &'a HookCx,
         _hook: &'a HookRequest,
     ) -> BoxFuture<'a, HookVerdict> {
-        let verdict = match self.has_rejected.swap(true, Ordering::Relaxed) {
-            false => HookVerdict::Stop(self.reason.clone()),
-            true => HookVerdict::Continue,
-        };
-        Box::pin(ready(verdict))
+        Box::pin(ready(HookVerdict::Stop(self.reason.clone())))
     }
 }
 

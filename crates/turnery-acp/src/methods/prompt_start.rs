@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // proves: LOOP-28, LOOP-43, LOOP-44
+    // proves: LOOP-28, LOOP-43, LOOP-44, LASH-118
     #[test]
     fn members_of_meta_are_options_of_the_prompt() {
         let meta = json!({"turnery": {
@@ -153,6 +153,9 @@ mod tests {
         assert_eq!(options.temperature, Some(0.25));
         assert_eq!(options.metadata, Some(json!({"ticket": 7})));
         assert!(matches!(options.finish, FinishRule::Value));
+        let meta = json!({"turnery": {"finish": "allowed"}});
+        let options = prompt_options(meta.as_object(), CancellationToken::new()).unwrap();
+        assert!(matches!(options.finish, FinishRule::ProseOrValue));
         for foreign in [json!({}), json!({"turnery": null}), json!({"turnery": [1]})] {
             let options = prompt_options(foreign.as_object(), CancellationToken::new()).unwrap();
             assert!(matches!(options.finish, FinishRule::Prose));

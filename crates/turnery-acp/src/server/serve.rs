@@ -23,7 +23,7 @@ use crate::{
         reader::{self, InputBlock},
         stall_timer::{ShutdownProgress, StallTimer},
         stdio::{Input, Output},
-        writer::{self, WriteItem},
+        writer::{self, WriteItem, WriteSender},
     },
 };
 use agent_client_protocol_schema::v1::RequestId;
@@ -82,18 +82,8 @@ pub async fn serve(
     let peer = Peer::new(writer.sender.clone());
     let (barrier, waiting) = PromptBarrier::new();
     let connection = Connection::new(agent, peer, barrier).with_login(options.login.clone());
-    let connection = Arc::new(connection);
-    let mut serving = ServeLoop {
-        dispatch: Dispatcher::new(Arc::clone(&connection), options.v2),
-        connection,
-        in_flight: FuturesUnordered::new(),
-        responses: VecDeque::new(),
-        cancel_tokens: HashMap::new(),
-        queue: PollSender::new(writer.sender.clone()),
-        barrier_waiters: waiting,
-        out_of_time: CancellationToken::new(),
-        progress: writer.progress.clone(),
-    };
+    let mut serving = ServeLoop::new(connection, options.v2, writer.sender.clone(), waiting);
+    serving.progress = writer.progress.clone();
     let reason = serving
         .read_lines(&mut reader.blocks, &options.stop, &writer.closed)
         .await;
@@ -140,6 +130,26 @@ struct ServeLoop {
 }
 
 impl ServeLoop {
+    fn new(
+        connection: Connection,
+        v2: bool,
+        queue: WriteSender,
+        barrier_waiters: BarrierReceiver,
+    ) -> Self {
+        let connection = Arc::new(connection);
+        Self {
+            dispatch: Dispatcher::new(Arc::clone(&connection), v2),
+            connection,
+            in_flight: FuturesUnordered::new(),
+            responses: VecDeque::new(),
+            cancel_tokens: HashMap::new(),
+            queue: PollSender::new(queue),
+            barrier_waiters,
+            out_of_time: CancellationToken::new(),
+            progress: ShutdownProgress::default(),
+        }
+    }
+
     /// Reads and handles lines until the connection ends.
     async fn read_lines(
         &mut self,
@@ -383,8 +393,32 @@ fn too_many_requests_error() -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::support;
     use std::future::pending;
     use tokio::task::coop::{consume_budget, has_budget_remaining};
+
+    /// While a client does not read, 256 responses wait beside the queue. Then its lines are left unread, one for each
+    /// response that it still has to take.
+    // proves: C-10
+    #[tokio::test]
+    async fn input_waits_while_many_responses_wait() {
+        let (queue, mut written) = mpsc::channel(1);
+        let (barrier, waiting) = PromptBarrier::new();
+        let connection = support::connection(queue.clone(), barrier);
+        let mut serving = ServeLoop::new(connection, false, queue, waiting);
+        let (input, mut blocks) = mpsc::channel(1_000);
+        for _ in 0..1_000 {
+            let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_unknown\"}\n";
+            input.try_send(InputBlock::Lines(line.to_vec())).unwrap();
+        }
+        let never = CancellationToken::new();
+        let mut reading = serving.read_lines(&mut blocks, &never, &never).boxed();
+        for taken in 257..300 {
+            assert_eq!(poll_once(&mut reading).await, None);
+            assert_eq!(input.capacity(), taken);
+            written.recv().await.unwrap();
+        }
+    }
 
     #[tokio::test]
     async fn handler_is_polled_at_once_without_budget() {

@@ -1,16 +1,9 @@
 //! Tests the method table against the schema's list, so that a new stable method cannot be forgotten.
 
-use crate::{
-    client::peer::Peer,
-    methods,
-    server::{connection::Connection, prompt_barrier::PromptBarrier},
-};
+use super::support::connection;
+use crate::{methods, server::prompt_barrier::PromptBarrier};
 use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
 use std::{collections::BTreeSet, sync::Arc};
-use turnery_agent::Agent;
-use turnery_agent::{Settings, SettingsError, SettingsResolver};
-use turnery_models::ModelRegistry;
-use turnery_tools::Toolbox;
 
 /// Methods of the schema that the table omits, and why.
 const NOT_IN_TABLE: [(&str, &str); 1] = [("session/cancel", "a notification")];
@@ -39,22 +32,8 @@ fn every_stable_method_is_registered_or_exempt() {
 }
 
 fn registered_methods() -> Vec<&'static str> {
-    struct NoSettings;
-    impl SettingsResolver for NoSettings {
-        fn settings(&self, _: &[std::path::PathBuf]) -> Result<Settings, SettingsError> {
-            Err(SettingsError("none".to_owned()))
-        }
-    }
     let (out, _lines) = tokio::sync::mpsc::channel(1);
-    let store = Arc::new(turnery_store::MemoryStore::new());
-    let agent = Agent::new(
-        store,
-        Arc::new(ModelRegistry::new(Vec::new())),
-        Toolbox::coding(),
-        Arc::new(NoSettings),
-    );
-    let connection = Connection::new(Arc::new(agent), Peer::new(out), PromptBarrier::new().0);
-    methods::method_table(Arc::new(connection))
+    methods::method_table(Arc::new(connection(out, PromptBarrier::new().0)))
         .method_names()
         .collect()
 }

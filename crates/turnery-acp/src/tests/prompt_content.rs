@@ -63,7 +63,7 @@ fn blocks_become_model_content() {
     }
 }
 
-// proves: ACP-10, PROMPT-10
+// proves: ACP-10, PROMPT-10, C-30
 #[test]
 fn only_valid_audio_and_nonempty_prompts_are_accepted() {
     let audio =

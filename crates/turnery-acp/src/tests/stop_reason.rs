@@ -142,7 +142,7 @@ fn rows() -> Vec<OutcomeRow> {
     ]
 }
 
-// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28, PROMPT-5, RPC-22, UP-39, G-11
+// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28, PROMPT-5, RPC-22, UP-39, G-11, C-7
 #[test]
 fn outcome_table_maps_to_stop_reasons() {
     for (row, outcome, has_detail, expected, exact, class) in rows() {

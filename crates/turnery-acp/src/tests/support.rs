@@ -2,7 +2,10 @@
 
 use crate::{
     client::{features::OptionalUpdates, peer::Peer},
-    server::{acp_version::AcpVersion, encoder::Encoder},
+    server::{
+        acp_version::AcpVersion, connection::Connection, encoder::Encoder,
+        prompt_barrier::PromptBarrier,
+    },
     transport::{
         update_writer::UpdateWriter,
         writer::{WriteItem, WriteSender},
@@ -12,8 +15,12 @@ use agent_client_protocol_schema::v1::SessionNotification;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use turnery_agent::{OutboxItem, view::SessionView};
+use turnery_agent::{
+    Agent, OutboxItem, Settings, SettingsError, SettingsResolver, view::SessionView,
+};
 use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
+use turnery_models::ModelRegistry;
+use turnery_tools::Toolbox;
 
 pub(super) const START_MS: i64 = 1_790_000_000_000;
 /// Client that supports all optional updates.
@@ -37,6 +44,23 @@ pub(crate) fn event(after_ms: i64, kind: EventKind) -> Event {
         at: Timestamp::from_timestamp_millis(START_MS + after_ms).unwrap(),
         kind,
     }
+}
+
+/// A connection of an agent without models.
+pub(crate) fn connection(out: WriteSender, barrier: PromptBarrier) -> Connection {
+    struct NoSettings;
+    impl SettingsResolver for NoSettings {
+        fn settings(&self, _: &[std::path::PathBuf]) -> Result<Settings, SettingsError> {
+            Err(SettingsError("none".to_owned()))
+        }
+    }
+    let agent = Agent::new(
+        Arc::new(turnery_store::MemoryStore::new()),
+        Arc::new(ModelRegistry::new(Vec::new())),
+        Toolbox::coding(),
+        Arc::new(NoSettings),
+    );
+    Connection::new(Arc::new(agent), Peer::new(out), barrier)
 }
 
 /// Parses the updates in these lines. Each line must equal what the schema's types write.

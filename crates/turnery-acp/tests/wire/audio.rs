@@ -28,7 +28,7 @@ fn details(answer: &Value) -> &str {
 }
 
 /// Audio is accepted, and replayed by a load as it was sent.
-// proves: PROMPT-2, INIT-11, LOAD-1
+// proves: PROMPT-2, INIT-11, LOAD-1, C-30
 #[test]
 fn audio_is_accepted_and_replayed() {
     let world = TestEnv::without_answers().with_audio_answers(model_answers());

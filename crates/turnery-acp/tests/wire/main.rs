@@ -32,6 +32,7 @@ mod session_lists;
 mod sessions;
 mod shutdown;
 mod steering;
+mod stuck_client;
 mod tool_values;
 mod try_models;
 mod unstable;

@@ -98,7 +98,7 @@ fn all_calls_are_pending_before_one_runs() {
     assert_eq!(ids.len(), 3, "each has its own id");
 }
 
-// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4, ACP-40
+// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4, ACP-40, C-6
 #[test]
 fn cancel_fails_running_and_pending_calls() {
     let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));
@@ -163,8 +163,9 @@ fn running_prompt_locks_out_other_connections() {
     assert_eq!(error_code_of(&refused), -32603);
     assert_eq!(refused["error"]["data"]["kind"], "session_busy");
     assert_eq!(refused["error"]["data"]["retryable"], true);
-    // What cannot be read is refused as such, before the session is asked for.
-    for prompt in [json!([]), json!([{"type": "image"}])] {
+    // What cannot be read, or not be taken by the model, is refused as such, before the session is asked for.
+    let audio = json!([{"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}]);
+    for prompt in [json!([]), json!([{"type": "image"}]), audio] {
         let params = json!({"sessionId": id, "prompt": prompt});
         let refused = two.request("session/prompt", params);
         assert_eq!(error_code_of(&refused), -32602, "{refused}");
@@ -181,4 +182,6 @@ fn running_prompt_locks_out_other_connections() {
     one.respond(&question, yes);
     assert_eq!(one.wait_for_stop_reason(&asked), "end_turn");
     assert_eq!(world.run_log.all(), ["change"]);
+    let loops = futures_util::FutureExt::now_or_never(world.store.loops(&id.as_str().into(), 0));
+    assert_eq!(loops.expect("memory is ready").expect("loops").len(), 1);
 }

@@ -59,7 +59,7 @@ fn find_entry<'a>(all: &'a [(String, Value)], name: &str) -> &'a Value {
 
 /// TOOL-7 for every tool. The oracle checks the form of each path and line; this test checks the values. After a
 /// restart, every call is shown again, completed and with its diff.
-// proves: TOOL-7, TOOL-8, THEME-2, THEME-9
+// proves: TOOL-7, TOOL-8, THEME-2, THEME-3, THEME-9
 #[test]
 fn paths_are_absolute_and_lines_one_based() {
     let world = env_using_every_tool();

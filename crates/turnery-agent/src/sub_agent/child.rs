@@ -30,6 +30,8 @@ impl ParentSession {
         }
         env.settings.system = format!("{}{SUB_AGENT_PROMPT}", env.settings.system).into();
         env.settings.agent_id = format!("{}/{}", env.settings.agent_id, SubAgentTool::NAME).into();
+        // The setting is for whoever reads the parent's values (LASH-123).
+        env.settings.final_answer_format = None;
         let model = env.model.info().name.to_string();
         let new = NewSession {
             id: SessionId::from(turnery_store::new_uuid().to_string()),

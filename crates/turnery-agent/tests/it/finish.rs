@@ -222,32 +222,35 @@ async fn form_of_final_values_depends_on_who_reads_them() {
         &[ModelAct::Say("dug")],
         &[ModelAct::Say("done")],
     ];
-    let world = EmbeddingFixture::with_sub_agents(&script, |settings| {
-        settings.protocol = Protocol::Code;
-        // No block is run.
-        turnery_code::use_worker("/nowhere");
-    });
-    let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    run(&session, FinishRule::Prose).await;
-    let requests = world.model.requests.lock().unwrap();
-    let finish = |n: usize| {
-        let system = &requests[n].system;
-        let start = system.find("def finish(value").expect("the function");
-        system[start..].split("def ").nth(1).unwrap().to_owned()
-    };
-    assert_eq!(requests.len(), 3);
-    assert!(requests.iter().all(|request| request.tools.is_empty()));
-    assert!(finish(0).contains("Markdown"), "{}", finish(0));
-    assert!(
-        !finish(1).contains("Markdown") && finish(1).contains("data"),
-        "{}",
-        finish(1)
-    );
-    assert!(finish(2).contains("Markdown"));
-    drop(requests);
-    // An earlier action and its result are text of the history.
-    let history = world.model.request(2);
-    assert_eq!(history[0], "rate it");
-    assert!(history[1].starts_with("Called task with "), "{history:?}");
-    assert!(history[2].starts_with("Result of task:"), "{history:?}");
+    for format in [None, Some(FinalAnswerFormat::Markdown)] {
+        let world = EmbeddingFixture::with_sub_agents(&script, |settings| {
+            settings.protocol = Protocol::Code;
+            settings.final_answer_format = format;
+            // No block is run.
+            turnery_code::use_worker("/nowhere");
+        });
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        run(&session, FinishRule::Prose).await;
+        let requests = world.model.requests.lock().unwrap();
+        let finish = |n: usize| {
+            let system = &requests[n].system;
+            let start = system.find("def finish(value").expect("the function");
+            system[start..].split("def ").nth(1).unwrap().to_owned()
+        };
+        assert_eq!(requests.len(), 3);
+        assert!(requests.iter().all(|request| request.tools.is_empty()));
+        assert!(finish(0).contains("Markdown"), "{}", finish(0));
+        assert!(
+            !finish(1).contains("Markdown") && finish(1).contains("data"),
+            "{}",
+            finish(1)
+        );
+        assert!(finish(2).contains("Markdown"));
+        drop(requests);
+        // An earlier action and its result are text of the history.
+        let history = world.model.request(2);
+        assert_eq!(history[0], "rate it");
+        assert!(history[1].starts_with("Called task with "), "{history:?}");
+        assert!(history[2].starts_with("Result of task:"), "{history:?}");
+    }
 }

@@ -208,7 +208,10 @@ impl Tool for FakeTool {
         let access = match &*self.spec.name {
             // Asks for permission, as every unknown command does.
             "ring" => Access::Run {
-                command: "ring-the-bell --loudly".to_owned(),
+                command: format!(
+                    "ring-the-bell {}",
+                    args["how"].as_str().unwrap_or("--loudly")
+                ),
                 cwd: cx.workspace.cwd().to_owned(),
             },
             _ => Access::Nothing,

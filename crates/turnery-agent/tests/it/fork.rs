@@ -12,7 +12,7 @@ fn silent_ports(_: &SessionId) -> ClientPorts {
 
 /// The oracle does not check records: the copy is the source's text with the session id replaced. Calls and
 /// messages keep their ids, which are unique within a session only.
-// proves: LOOP-10, LOOP-13, LOOP-64
+// proves: LOOP-10, LOOP-13, LOOP-64, I9
 #[tokio::test(start_paused = true)]
 async fn fork_is_a_copy_under_other_ids() {
     let world = EmbeddingFixture::new(&[

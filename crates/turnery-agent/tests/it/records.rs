@@ -96,7 +96,7 @@ fn scripted(world: &EmbeddingFixture, answers: Value) -> String {
     format!("scripted:{}", path.display())
 }
 
-// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92, LOOP-44
+// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-44, LOOP-92, THEME-13
 #[tokio::test(start_paused = true)]
 async fn record_names_its_model() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Say("2")]]);

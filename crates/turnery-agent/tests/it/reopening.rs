@@ -55,12 +55,15 @@ async fn remembered_approval_is_limited_to_its_session() {
         &[ModelAct::Say("three")],
         &[ModelAct::Call("d", "ring")],
         &[ModelAct::Say("four")],
+        &[ModelAct::CallWith("e", "ring", r#"{"how": "--softly"}"#)],
+        &[ModelAct::Say("five")],
     ])
     .with_answers(&[
         choose("allow_always"),
         choose("reject_once"),
         choose("reject_once"),
         choose("allow_once"),
+        choose("reject_once"),
     ]);
     let (first, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&first, "ring").await;
@@ -81,6 +84,9 @@ async fn remembered_approval_is_limited_to_its_session() {
     let (second, _seen) = world.open(second.id(), false).await;
     run_text(&second, "ring").await;
     assert_eq!(permission_requests(&world), 4);
+    // Nor does the approval cover another command.
+    run_text(&first, "softly").await;
+    assert_eq!(permission_requests(&world), 5);
     assert_eq!(world.ran.lock().unwrap().len(), 2);
 }
 

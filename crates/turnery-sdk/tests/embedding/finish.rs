@@ -42,15 +42,17 @@ async fn value_that_fits_the_schema_ends_the_prompt() {
     assert_eq!(values, [value]);
 }
 
-/// Prose ends a prompt that allows it, and is not a value.
+/// Prose ends a prompt that allows it, and is not a value; so does a value.
 // proves: LASH-115, LASH-118
 #[tokio::test]
 async fn prose_ends_a_prompt_that_allows_it() {
     let session = agent(SCRIPT).new_session().open().await.unwrap();
-    let output = session.new_prompt("Rate it.").allow_prose_or_finish();
-    let output = output.run().await.unwrap();
+    let prompt = || session.new_prompt("Rate it.").allow_prose_or_finish();
+    let output = prompt().run().await.unwrap();
     assert_eq!(output.text().as_deref(), Some("It is low."));
     assert_eq!(output.value(), None);
+    let output = prompt().run().await.unwrap();
+    assert_eq!(output.value(), Some(&json!({"rating": 5})));
 }
 
 /// Any value will do without a schema; an unusable schema is an error before anything begins.
@@ -75,12 +77,18 @@ async fn any_value_ends_a_prompt_without_schema() {
 // proves: LASH-121
 #[tokio::test(start_paused = true)]
 async fn form_of_values_is_an_option_of_the_session() {
-    let finish = |n: usize| vec![ToyStep::Call(["a", "b"][n], "finish")];
-    let world = World::new(vec![finish(0), finish(1)]);
-    let raw = FinalAnswerFormat::RawValue;
-    for (n, format) in [Some(raw), None].into_iter().enumerate() {
+    use FinalAnswerFormat::{Markdown, RawValue};
+    for (of_agent, of_session, is_data) in [
+        (Markdown, Some(RawValue), true),
+        (Markdown, None, false),
+        (RawValue, Some(Markdown), false),
+        (RawValue, None, true),
+    ] {
+        let world = World::with_settings(vec![vec![ToyStep::Call("a", "finish")]], |settings| {
+            settings.final_answer_format = Some(of_agent);
+        });
         let mut session = world.agent.new_session();
-        if let Some(format) = format {
+        if let Some(format) = of_session {
             session = session.final_answer_format(format);
         }
         let session = session.open().await.unwrap();
@@ -92,7 +100,7 @@ async fn form_of_values_is_an_option_of_the_session() {
         let asks_for_markdown = finish.description.contains("Markdown");
         assert_eq!(
             (asks_for_data, asks_for_markdown),
-            (n == 0, n == 1),
+            (is_data, !is_data),
             "{finish:?}"
         );
     }

@@ -74,6 +74,18 @@ impl World {
         Self::build(store, toys, |_| {}, |tools| tools)
     }
 
+    /// Creates a world with custom settings.
+    pub(crate) fn with_settings(
+        script: Vec<Vec<ToyStep>>,
+        set: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let toys = [
+            TestModel::new("one", script),
+            TestModel::new("two", Vec::new()),
+        ];
+        Self::build(Arc::new(MemoryStore::new()), toys, set, |tools| tools)
+    }
+
     /// Creates a world with sub-agents and small context windows: the history is summarized soon.
     pub(crate) fn with_small_context(
         store: Arc<dyn Store>,

@@ -5,7 +5,11 @@ use crate::{
     toy::ToyStep,
 };
 use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
-use turnery_sdk::{ActivityEvent, ImageBlob, InputError, InputItem, PromptInput, SessionExt as _};
+use turnery_models::ModelName;
+use turnery_sdk::{
+    ActivityEvent, ImageBlob, InputError, InputItem, PromptInput, SelectionStrategy,
+    SessionExt as _,
+};
 
 fn png() -> ImageBlob {
     ImageBlob {
@@ -87,17 +91,22 @@ fn invalid_image_is_a_typed_error() {
 // proves: LASH-37, LASH-43
 #[tokio::test(start_paused = true)]
 async fn image_bytes_reach_the_model() {
-    let world = World::new(vec![vec![ToyStep::Say("a cat")]]);
-    let prompt = world
-        .session()
-        .await
-        .new_prompt(PromptInput::text("who is this?"));
+    let say = |text| vec![ToyStep::Say(text)];
+    let world = World::new(["a cat", "hi", "hi again"].map(say).to_vec());
+    let session = world.session().await;
+    let prompt = session.new_prompt(PromptInput::text("who is this?"));
     prompt.image("cat", png()).run().await.unwrap();
+    run_hello(&session).await;
+    session.close().await;
+    run_hello(&world.reopen(&session).await).await;
     let requests = world.toy.requests.lock().unwrap();
-    let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
-        unreachable!("the first message is the user's")
-    };
-    assert_eq!(*content, [Content::text("who is this?"), image_content()]);
+    assert_eq!(requests.len(), 3);
+    for request in &*requests {
+        let turnery_engine::Message::User { content } = &request.messages[0].message else {
+            unreachable!("the first message is the user's")
+        };
+        assert_eq!(*content, [Content::text("who is this?"), image_content()]);
+    }
 }
 
 // proves: LASH-16, C-7, I13, LASH-29
@@ -107,7 +116,7 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     let session = world.session().await;
     let mut input = PromptInput::text("who is this?");
     input.items.push(InputItem::ImageRef("cat".to_owned()));
-    let output = session.new_prompt(input).run().await.unwrap();
+    let output = session.new_prompt(input.clone()).run().await.unwrap();
     let reason =
         "the input refers to the image \"cat\", which is missing: add it to image_blobs".to_owned();
     let outcome = Outcome::Stopped(TurnStop::InvalidInput {
@@ -121,7 +130,7 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].status, LoopStatus::Rejected);
     assert_eq!(records[0].rejection, Some(reason));
-    assert_eq!(records[0].outcome, Some(outcome));
+    assert_eq!(records[0].outcome, Some(outcome.clone()));
     assert_eq!(records[0].usage, Usage::default());
     assert!(records[0].messages.is_empty());
     assert!(!records[0].on_chain);
@@ -129,7 +138,26 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     // Nothing of it is in the next prompt.
     let next = run_hello(&session).await;
     assert_eq!(next.result.outcome, finished("fine"));
-    let requests = world.toy.requests.lock().unwrap();
-    assert_eq!(requests[0].messages.len(), 1);
-    assert_eq!(requests[0].messages[0].message.text(), "hello");
+    {
+        let requests = world.toy.requests.lock().unwrap();
+        assert_eq!(requests[0].messages.len(), 1);
+        assert_eq!(requests[0].messages[0].message.text(), "hello");
+    }
+    // Each loop of a branch and of an evaluation is rejected too.
+    let from = next.result.loops[0].loop_id.clone();
+    let candidates = ["toy/one", "toy/two"].map(|it| it.parse::<ModelName>().unwrap().into());
+    let strategy = SelectionStrategy::First;
+    for prompt in [
+        session.new_branch(from, input.clone()),
+        session.new_evaluation(input, candidates.to_vec(), strategy),
+    ] {
+        assert_eq!(prompt.run().await.unwrap().result.outcome, outcome);
+    }
+    let records = world.records(&session).await;
+    let rejected = records
+        .iter()
+        .filter(|it| it.outcome.as_ref() == Some(&outcome));
+    let statuses: Vec<LoopStatus> = rejected.map(|it| it.status).collect();
+    assert_eq!(statuses, [LoopStatus::Rejected; 4]);
+    assert_eq!((records.len(), world.traced_calls().len()), (5, 1));
 }

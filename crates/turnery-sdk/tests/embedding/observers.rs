@@ -88,7 +88,7 @@ async fn slow_observer_gets_gap_and_blocks_nobody() {
     assert_eq!(read(&mut observer).await, after);
 }
 
-// proves: LASH-54
+// proves: LASH-54, UP-32
 #[tokio::test(start_paused = true)]
 async fn foreign_or_invalid_cursor_leads_to_gap() {
     let world = World::new(vec![vec![ToyStep::Say("one")], vec![ToyStep::Say("two")]]);

@@ -245,31 +245,41 @@ fn cells_with(path: &Path, text: &str) -> u64 {
     counts.sum()
 }
 
+/// Base64 text of a picture.
+fn picture(size: usize) -> String {
+    "iVBORw0K".repeat(size / 8)
+}
+
+/// A loop with a message that shows the picture.
+fn record_with_picture(session: &str, number: u32, picture: &str) -> Arc<LoopRecord> {
+    let mut record = record(session, number, "What is it?");
+    let image = Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: picture.into(),
+    });
+    let content = vec![Content::text("This:"), image];
+    let shown = message(&record.loop_id, "picture", Message::User { content });
+    record.messages.push(Arc::clone(&shown));
+    let kind = EventKind::MessageEnd { message: shown };
+    record
+        .events
+        .push(event(session, number, 30, Some(0), kind));
+    Arc::new(record)
+}
+
 /// A picture of any size that ten prompts show is stored once, also after an export and import of the session.
 // proves: LASH-42, UP-29
 #[tokio::test]
 async fn picture_shown_ten_times_is_stored_once() {
     for size in [40, 3_000, 30_000, 150_000] {
-        let picture = "iVBORw0K".repeat(size / 8);
-        let image = Content::Image(ImageData {
-            mime_type: "image/png".to_owned(),
-            base64: picture.as_str().into(),
-        });
+        let picture = picture(size);
         let (_folder, path) = crate::temp_database();
         let store = SqliteStore::open(path.clone());
         store.create(new_session("s1")).await.unwrap();
         let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
         let mut records = Vec::new();
         for number in 1..=10_u32 {
-            let mut record = record("s1", number, "What is it?");
-            let shown = Message::User {
-                content: vec![Content::text("This:"), image.clone()],
-            };
-            let shown = message(&record.loop_id, "picture", shown);
-            record.messages.push(Arc::clone(&shown));
-            let kind = EventKind::MessageEnd { message: shown };
-            record.events.push(event("s1", number, 30, Some(0), kind));
-            let record = Arc::new(record);
+            let record = record_with_picture("s1", number, &picture);
             store.append(&lane, &record.loop_id, record.events.clone());
             let commit = commit_of(&lane, u64::from(number) - 1, &record);
             store.commit(commit).await.unwrap();
@@ -290,6 +300,33 @@ async fn picture_shown_ten_times_is_stored_once() {
         assert_eq!(stored_texts(&path), picture.len());
         assert_eq!(cells_with(&path, &picture), 1);
     }
+}
+
+/// Two sessions that show the same picture each have their own copy: one is whole without the other.
+// proves: UP-29
+#[tokio::test]
+async fn picture_of_two_sessions_is_stored_for_each() {
+    let picture = picture(150_000);
+    let (_folder, path) = crate::temp_database();
+    let store = SqliteStore::open(path.clone());
+    let records = ["s1", "s2"].map(|id| record_with_picture(id, 1, &picture));
+    for record in &records {
+        let id = &record.session_id;
+        store.create(new_session(id.as_str())).await.unwrap();
+        let lane = store.claim(id, &owner("a")).await.unwrap().lane;
+        store.commit(commit_of(&lane, 0, record)).await.unwrap();
+        store.release(&lane).await.unwrap();
+    }
+    for record in &records {
+        let loops = store.loops(&record.session_id, 0).await;
+        assert_eq!(loops, Ok(vec![Arc::clone(record)]));
+    }
+    assert_eq!(stored_texts(&path), 2 * picture.len());
+    store.delete(&"s1".into()).await.unwrap();
+    assert_eq!(stored_texts(&path), picture.len());
+    let [_, left] = records;
+    assert_eq!(store.loops(&"s2".into(), 0).await, Ok(vec![left]));
+    assert_eq!(store.check(None).await, Ok(Vec::new()));
 }
 
 /// The format of small rows is unchanged.

@@ -124,6 +124,7 @@ async fn messages_in_their_order() {
     );
 }
 
+// proves: C-13
 #[tokio::test]
 async fn events_with_their_times_and_whole_contents() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,6 +157,9 @@ async fn events_with_their_times_and_whole_contents() {
          FROM events WHERE event IN ('loop_start', 'loop_end') ORDER BY seq",
     );
     assert_eq!(whole, ["echo -", "- All is well."]);
+    // A message is in the record only.
+    let bodies = rows(&db, "SELECT body FROM events WHERE event = 'message_end'");
+    assert_eq!(bodies, ["-", "-"]);
 }
 
 /// An end event that differs from the record is stored completely.

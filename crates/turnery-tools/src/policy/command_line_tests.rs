@@ -404,6 +404,7 @@ fn every_line_is_judged_as_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+// proves: THEME-6
 #[test]
 fn suggested_rule_is_narrowest_useful_one() {
     let bench = CommandLineFixture::new();

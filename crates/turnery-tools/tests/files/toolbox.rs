@@ -139,6 +139,36 @@ async fn panic_fails_only_its_call() {
     assert_eq!(detail.title, "odd");
 }
 
+/// Only calls that change nothing may run side by side.
+// proves: C-6
+#[test]
+fn only_reading_tools_run_in_parallel() {
+    let bench = fixture();
+    let file = json!({"path": "a"});
+    let calls = [
+        ("read_file", file, true),
+        ("list_dir", json!({}), true),
+        ("find_files", json!({"pattern": "*"}), true),
+        ("search", json!({"pattern": "a"}), true),
+        (
+            "edit_file",
+            json!({"path": "a", "old_text": "a", "new_text": "b"}),
+            false,
+        ),
+        ("write_file", json!({"path": "a", "content": "a"}), false),
+        ("shell", json!({"command": "ls"}), false),
+        ("update_plan", json!({"entries": [{"content": "a"}]}), false),
+    ];
+    let toolbox = Toolbox::coding();
+    let names: Vec<&str> = toolbox.names().collect();
+    assert_eq!(calls.each_ref().map(|call| call.0).to_vec(), names);
+    for (name, args, is_parallel) in calls {
+        let announced = toolbox.announce(&new_call(name, args), &bench.cx.workspace);
+        assert_eq!(announced.is_parallel, is_parallel, "{name}");
+        assert_ne!(announced.detail.title, name, "its arguments are not valid");
+    }
+}
+
 /// JIDO-65, JIDO-66, JIDO-67.
 // proves: JIDO-66, JIDO-67
 #[tokio::test]

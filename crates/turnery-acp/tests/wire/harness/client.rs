@@ -78,15 +78,25 @@ impl TestClient {
 
     /// Starts reading.
     pub(crate) fn start_reading(&mut self) {
-        let output = self.output.take().expect("not listening yet");
         let (sender, lines) = mpsc::channel();
+        self.read_lines(lines, move |line| sender.send(line).is_ok());
+    }
+
+    /// Reads only while the test waits for a message, except for a few lines.
+    pub(crate) fn start_reading_on_demand(&mut self) {
+        let (sender, lines) = mpsc::sync_channel(1);
+        self.read_lines(lines, move |line| sender.send(line).is_ok());
+    }
+
+    fn read_lines(
+        &mut self,
+        lines: mpsc::Receiver<String>,
+        mut send: impl FnMut(String) -> bool + Send + 'static,
+    ) {
+        let output = self.output.take().expect("not listening yet");
         thread::spawn(move || {
-            for line in BufReader::new(output).lines() {
-                let Ok(line) = line else { return };
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
+            let mut lines = BufReader::new(output).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(&mut send)) {}
         });
         self.lines = Some(lines);
     }

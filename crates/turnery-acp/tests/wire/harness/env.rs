@@ -16,7 +16,7 @@ use turnery_tools::Toolbox;
 /// Environment shared by connections.
 pub(crate) struct TestEnv {
     folder: TempDir,
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     model_name: String,
     /// Calls that tools really executed.
     pub(crate) run_log: RunLog,
