@@ -8,6 +8,7 @@ mod candidate_folders;
 mod change_preview;
 pub mod execute;
 mod folder_changes;
+mod glob_matcher;
 pub mod grace;
 mod invisible_chars;
 mod line_endings;

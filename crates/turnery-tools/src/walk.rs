@@ -2,10 +2,11 @@
 
 use crate::{
     call_errors::{cancelled, validation_error},
+    glob_matcher::compile_glob,
     policy::HiddenFiles,
     tool::ToolCx,
 };
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use ignore::{DirEntry, WalkBuilder};
 use std::{
     path::{Path, PathBuf},
@@ -126,13 +127,11 @@ impl PathGlob {
             Some(folder) => format!("{folder}/**"),
             None => pattern.to_owned(),
         };
-        let matcher = GlobBuilder::new(&whole)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| {
-                validation_error(format!("{text:?} is not a valid glob: {}", error.kind()))
-            })?
-            .compile_matcher();
+        let matcher = compile_glob(&whole, |glob| {
+            glob.literal_separator(true);
+        });
+        let matcher = matcher
+            .map_err(|error| validation_error(format!("{text:?} is not a valid glob: {error}")))?;
         Ok(Self {
             matcher,
             matches_name_only: !whole.contains('/'),

@@ -14,8 +14,10 @@ use super::{
     program_name::ProgramName,
     version_files,
 };
-use crate::workspace::names_through_links;
-use globset::GlobBuilder;
+use crate::{
+    glob_matcher::{GlobError, compile_glob},
+    workspace::names_through_links,
+};
 use std::{
     ops::Deref,
     path::{Path, PathBuf},
@@ -282,8 +284,13 @@ fn pattern_matches_name(part: &str, name: &str) -> bool {
     let part = variables_to_stars(part);
     let part = part.as_str();
     let matches = |part: &str| {
-        let pattern = GlobBuilder::new(part).case_insensitive(true).build();
-        pattern.is_ok_and(|pattern| pattern.compile_matcher().is_match(name))
+        let matcher = compile_glob(part, |glob| {
+            glob.case_insensitive(true);
+        });
+        match matcher {
+            Ok(matcher) => matcher.is_match(name),
+            Err(error) => matches!(error, GlobError::TooLarge),
+        }
     };
     match part.matches('{').count() == part.matches('}').count() {
         true => matches(part),

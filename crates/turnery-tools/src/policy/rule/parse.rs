@@ -1,8 +1,10 @@
 //! Parses rules, and rejects those that can never match.
 
 use super::{ExtraArgs, IGNORES_CASE, Rule, RulePattern, SHELL_GROUP, resolve_pattern_links};
-use crate::policy::{command_line::CommandLine, known_commands};
-use globset::GlobBuilder;
+use crate::{
+    glob_matcher::compile_glob,
+    policy::{command_line::CommandLine, known_commands},
+};
 
 pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
     let (tool, inside) = match text.split_once('(') {
@@ -134,12 +136,10 @@ fn parse_file_pattern(inside: &str) -> Result<RulePattern, String> {
         None => inside.to_owned(),
     };
     let matcher = |pattern: &str| {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .case_insensitive(IGNORES_CASE)
-            .build();
-        glob.map(|glob| glob.compile_matcher())
-            .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))
+        let glob = compile_glob(pattern, |glob| {
+            glob.literal_separator(true).case_insensitive(IGNORES_CASE);
+        });
+        glob.map_err(|error| format!("{error}: write it like edit(src/**)"))
     };
     let mut globs = vec![matcher(&whole)?];
     if let Some(resolved) = resolve_pattern_links(&whole) {
