@@ -125,6 +125,7 @@ fn tokenize(part: &str) -> Result<Vec<GlobToken>, AmbiguousWordError> {
     while let Some(c) = rest.chars().next() {
         rest = rest.get(c.len_utf8()..).ok_or(AmbiguousWordError)?;
         tokens.push(match c {
+            '*' if tokens.last() == Some(&GlobToken::Star) => continue,
             '*' => GlobToken::Star,
             '?' => GlobToken::Question,
             ']' => return Err(AmbiguousWordError),
@@ -147,6 +148,10 @@ fn tokenize(part: &str) -> Result<Vec<GlobToken>, AmbiguousWordError> {
 
 /// Returns true if the whole name matches; takes time proportional to the product of both lengths.
 fn is_match(tokens: &[GlobToken], name: &[u8]) -> bool {
+    // All tokens but stars, no two of which are neighbours, match one byte.
+    if tokens.len() > 2 * name.len() + 1 {
+        return false;
+    }
     // `reached[at]` is true if the tokens so far match the first `at` bytes.
     let mut reached = vec![false; name.len() + 1];
     if let Some(first) = reached.first_mut() {
