@@ -6,7 +6,7 @@ use serde_json::json;
 use server::{
     assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call_error,
     call_for_deltas, chunked_response, event_response, hello_request, picture, request, serve,
-    serve_one_connection, text_delta, tool_call, tool_result, user,
+    serve_one_connection, text_delta, tool_call, tool_result,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};

@@ -2,7 +2,7 @@
 
 use super::SessionHistory;
 use std::sync::Arc;
-use turnery_engine::{FrameId, LoopId, LoopRecord};
+use turnery_engine::{FrameId, LoopId, LoopRecord, LoopStatus};
 use turnery_store::SessionInfo;
 
 /// Working copy of a session: its stored info, the messages that the model sees, and the current frame.
@@ -14,6 +14,9 @@ pub(crate) struct Conversation {
     pub(crate) frame_id: Option<FrameId>,
     /// Number of the last loop that was shown but not stored; never reused (LOOP-10).
     pub(crate) last_lost_loop: u64,
+    /// Interrupted loops at the end of the active branch. The effects of their calls are stored with the next loop there:
+    /// the model was told that the calls were done.
+    pub(crate) interrupted: Vec<Arc<LoopRecord>>,
 }
 
 impl Conversation {
@@ -24,6 +27,7 @@ impl Conversation {
             history: SessionHistory::default(),
             frame_id: None,
             last_lost_loop: 0,
+            interrupted: Vec::new(),
         };
         conversation.continue_from(chain);
         conversation
@@ -35,6 +39,12 @@ impl Conversation {
         history.remember_calls(&self.history);
         self.history = history;
         self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
+        let is_interrupted = |record: &&Arc<LoopRecord>| {
+            record.status == LoopStatus::Aborted && record.copied_from.is_none()
+        };
+        let interrupted = chain.iter().rev().take_while(is_interrupted);
+        self.interrupted = interrupted.cloned().collect();
+        self.interrupted.reverse();
     }
 
     /// Returns the highest loop number known here; the store may have higher ones.

@@ -55,7 +55,8 @@ impl SessionTask {
         guard: &mut PromptGuard,
     ) -> PromptEnd {
         if !evaluation.needs_folders() {
-            return self.run_group(plan, &evaluation, None, scope, guard).await;
+            let group = self.run_group(plan, &evaluation, None, scope, guard);
+            return group.boxed().await;
         }
         let (workspace, session_id) = (
             Arc::clone(&self.env.workspace),
@@ -67,9 +68,8 @@ impl SessionTask {
             Some(made) => made?,
             None => return Ok(PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))),
         };
-        let end = self
-            .run_group(plan, &evaluation, Some(&folders), scope, guard)
-            .await;
+        let group = self.run_group(plan, &evaluation, Some(&folders), scope, guard);
+        let end = group.boxed().await;
         if faulty!(KeepCandidateFolders) {
             std::mem::forget(folders);
             return end;
@@ -220,7 +220,9 @@ impl SessionTask {
         // Each candidate has its commit result, so none of them waits any more.
         let mut candidates = Vec::new();
         while let Some((candidate, ended)) = running.next().await {
-            ended?;
+            if let Err(error) = ended {
+                return Err(apply_winner::keep_unstored(error, pending.as_ref()).await);
+            }
             candidates.push(candidate);
         }
         candidates.sort_by_key(|candidate| ids.iter().position(|id| *id == candidate.loop_id));
@@ -228,13 +230,7 @@ impl SessionTask {
             .iter()
             .map(|it| it.task.conversation.history.messages())
             .collect();
-        let head = match (committed, &pending) {
-            (Ok(head), _) => head,
-            (Err(error), Some(pending)) => {
-                return Err(apply_winner::unstored_error(error, pending, "were not applied").await);
-            }
-            (Err(error), None) => return Err(lost_error(error.to_string())),
-        };
+        let head = committed.map_err(|error| lost_error(error.to_string()))?;
         if !switches && pending.is_none() {
             guard.stop_renewing();
         }
@@ -303,6 +299,7 @@ impl SessionTask {
         if record.on_chain {
             self.conversation.info.tip_loop_id = Some(record.loop_id.clone());
             self.conversation.frame_id.clone_from(&record.frame_id);
+            self.conversation.interrupted.clear();
         }
         let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = candidates
             .into_iter()

@@ -249,7 +249,9 @@ async fn changes_of_unstored_group_are_kept() {
         panic!("{lost:?}");
     };
     let (_, kept) = reason
-        .split_once("the changes of candidate 1 (puppet/a) were not applied; they are kept in ")
+        .split_once(
+            "look whether the changes of candidate 1 (puppet/a) were applied; they are kept in ",
+        )
         .unwrap_or_else(|| panic!("{reason}"));
     assert_eq!(
         fs::read_to_string(format!("{kept}/files/f")).unwrap(),

@@ -9,7 +9,6 @@ use crate::{code_mode::Protocol, finish::PromptTools};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{
-    fmt::Display,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -69,14 +68,7 @@ impl SessionTask {
         });
         let applied = match applied {
             Ok(applied) => applied,
-            Err(PromptError::Lost(error)) => {
-                let error = match error {
-                    CommitError::Store(reason) => reason,
-                    CommitError::LaneLost | CommitError::HeadConflict => error.to_string(),
-                };
-                return Err(unstored_error(error, &pending, "may not have been applied").await);
-            }
-            Err(error) => return Err(error),
+            Err(error) => return Err(keep_unstored(error, Some(&pending)).await),
         };
         result.is_stored = applied.is_stored;
         result.loops.extend(applied.loops);
@@ -158,15 +150,20 @@ pub(super) async fn keep(pending: &Arc<PendingChanges>, reason: &str) -> WinnerC
     }
 }
 
-/// Returns the error of a loop that could not be stored, which says what has become of the winner's changes and where they
-/// are kept.
-pub(super) async fn unstored_error(
-    error: impl Display,
-    pending: &Arc<PendingChanges>,
-    what: &str,
+/// Returns the error of a prompt, after keeping the winner's changes if a loop could not be stored: it says where they are.
+pub(super) async fn keep_unstored(
+    error: PromptError,
+    pending: Option<&Arc<PendingChanges>>,
 ) -> PromptError {
+    let (PromptError::Lost(lost), Some(pending)) = (&error, pending) else {
+        return error;
+    };
+    let lost = match lost {
+        CommitError::Store(reason) => reason.clone(),
+        CommitError::LaneLost | CommitError::HeadConflict => lost.to_string(),
+    };
     let (candidate, kept) = (pending.candidate(), pending.describe_kept().await);
-    let reason = format!("{error}; the changes of {candidate} {what}; {kept}");
+    let reason = format!("{lost}; look whether the changes of {candidate} were applied; {kept}");
     PromptError::Lost(CommitError::Store(reason))
 }
 

@@ -4,6 +4,7 @@ use super::LoopRun;
 use crate::session::{
     background::{NOT_STORED, OverdueCommit, store_timeout},
     commit_retry::commit_with_retry,
+    effect_delivery::EffectOutbox,
     effect_queue::QueuedEffect,
     result::missing_outcome,
 };
@@ -11,7 +12,7 @@ use std::{mem, sync::Arc};
 use turnery_engine::{
     CommitError, Event, EventKind, Input, LoopFinish, LoopRecord, Message, Outcome,
 };
-use turnery_store::{Commit, StoreError};
+use turnery_store::{Commit, PendingEffect, StoreError};
 
 impl LoopRun<'_> {
     /// Adds an event to the record; a complete message or a compaction block is also applied to the session's
@@ -75,7 +76,7 @@ impl LoopRun<'_> {
         let data = Commit {
             effects: outbox
                 .as_ref()
-                .map_or_else(Vec::new, |it| it.allowed_effects(&record)),
+                .map_or_else(Vec::new, |it| self.allowed_effects(it, &record)),
             lane: self.guard.lane.clone(),
             expected_head: self.task.conversation.info.head_version,
             release: !Self::is_continued(&record),
@@ -89,6 +90,15 @@ impl LoopRun<'_> {
             Some(group) => group.commit(data),
         });
         self.limit_commit();
+    }
+
+    /// Returns the effects that are stored with a loop: its own, and those of interrupted loops right before it.
+    fn allowed_effects(&self, outbox: &EffectOutbox, record: &LoopRecord) -> Vec<PendingEffect> {
+        let interrupted = self.task.conversation.interrupted.iter();
+        // A loop that is not in the conversation comes before the next one that is.
+        let interrupted = interrupted.filter(|_| record.on_chain).map(Arc::as_ref);
+        let records = interrupted.chain([record]);
+        records.flat_map(|it| outbox.allowed_effects(it)).collect()
     }
 
     /// Limits the time a cancelled prompt waits for its commit. A candidate's commit is limited by its group;
@@ -184,6 +194,7 @@ impl LoopRun<'_> {
             if record.on_chain {
                 self.task.conversation.info.tip_loop_id = Some(record.loop_id.clone());
                 self.task.conversation.frame_id.clone_from(&record.frame_id);
+                self.task.conversation.interrupted.clear();
                 self.previous_history = None;
             } else if !faulty!(KeepRejectedMessages) {
                 self.rewind_history();
