@@ -16,7 +16,7 @@ pub(crate) struct Conversation {
     pub(crate) last_lost_loop: u64,
     /// Interrupted loops at the end of the active branch. The effects of their calls are stored with the next loop there:
     /// the model was told that the calls were done.
-    pub(crate) interrupted: Vec<Arc<LoopRecord>>,
+    pub(crate) interrupted: Vec<LoopId>,
 }
 
 impl Conversation {
@@ -39,12 +39,12 @@ impl Conversation {
         history.remember_calls(&self.history);
         self.history = history;
         self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
-        let is_interrupted = |record: &&Arc<LoopRecord>| {
-            record.status == LoopStatus::Aborted && record.copied_from.is_none()
-        };
-        let interrupted = chain.iter().rev().take_while(is_interrupted);
-        self.interrupted = interrupted.cloned().collect();
-        self.interrupted.reverse();
+        let ids = chain.iter().rev().map_while(|record| {
+            let is_interrupted =
+                record.status == LoopStatus::Aborted && record.copied_from.is_none();
+            is_interrupted.then(|| record.loop_id.clone())
+        });
+        self.interrupted = ids.collect();
     }
 
     /// Returns the highest loop number known here; the store may have higher ones.

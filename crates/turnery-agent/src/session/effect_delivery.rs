@@ -10,8 +10,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{LoopRecord, SessionId};
-use turnery_store::{NextEffect, Owner, PendingEffect, Store, TakenEffect};
+use turnery_engine::{LoopId, LoopRecord, SessionId};
+use turnery_store::{NextEffect, Owner, PendingEffect, Store, StoreError, TakenEffect};
 use turnery_tools::EffectPolicy;
 
 /// Time limit of one delivery.
@@ -60,6 +60,20 @@ impl EffectOutbox {
             effect: requested.effect.clone(),
         });
         pending.collect()
+    }
+
+    /// Reads the effects of these loops that the policy allows, in the order of the loops in the store.
+    pub(super) async fn read_effects(
+        &self,
+        store: &dyn Store,
+        loops: &[LoopId],
+    ) -> Result<Vec<PendingEffect>, StoreError> {
+        let Some(session) = loops.first().map(LoopId::session_id) else {
+            return Ok(Vec::new());
+        };
+        let records = store.loops(&session, 0).await?;
+        let wanted = records.iter().filter(|it| loops.contains(&it.loop_id));
+        Ok(wanted.flat_map(|it| self.allowed_effects(it)).collect())
     }
 
     /// Reports that effects were stored.

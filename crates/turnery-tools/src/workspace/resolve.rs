@@ -118,10 +118,17 @@ fn walk_links(
     let mut ahead = VecDeque::new();
     push_components(&mut ahead, &mut resolved, path);
     let mut links = 0;
+    // Number of components of `resolved` that do not exist. What would be below them is not looked up.
+    let mut missing = 0_usize;
     while let Some(step) = ahead.pop_front() {
         match step {
             PathStep::Up => {
                 resolved.pop();
+                missing = missing.saturating_sub(1);
+            }
+            PathStep::Down(name) if missing > 0 => {
+                resolved.push(name);
+                missing += 1;
             }
             PathStep::Down(name) => {
                 resolved.push(name);
@@ -136,7 +143,10 @@ fn walk_links(
                     // A process that begins later may have it.
                     Err(_) if is_of_process(&resolved) => return Err(LinkError::Process),
                     // Does not exist, or cannot be examined: kept as written.
-                    Err(_) => continue,
+                    Err(error) => {
+                        missing = usize::from(error.kind() == io::ErrorKind::NotFound);
+                        continue;
+                    }
                 };
                 let is_top = follows_proc && resolved.parent() == Some(Path::new("/proc"));
                 if is_of_process(&resolved) && !is_top {

@@ -4,7 +4,6 @@ use super::LoopRun;
 use crate::session::{
     background::{NOT_STORED, OverdueCommit, store_timeout},
     commit_retry::commit_with_retry,
-    effect_delivery::EffectOutbox,
     effect_queue::QueuedEffect,
     result::missing_outcome,
 };
@@ -12,7 +11,7 @@ use std::{mem, sync::Arc};
 use turnery_engine::{
     CommitError, Event, EventKind, Input, LoopFinish, LoopRecord, Message, Outcome,
 };
-use turnery_store::{Commit, PendingEffect, StoreError};
+use turnery_store::{Commit, StoreError};
 
 impl LoopRun<'_> {
     /// Adds an event to the record; a complete message or a compaction block is also applied to the session's
@@ -72,11 +71,16 @@ impl LoopRun<'_> {
         }
         let record = Arc::new(record);
         self.commit.record = Some(Arc::clone(&record));
+        // A loop that is not in the conversation comes before the next one that is.
+        let interrupted = match record.on_chain {
+            true => self.task.conversation.interrupted.clone(),
+            false => Vec::new(),
+        };
         let outbox = self.task.env.effect_outbox.clone();
         let data = Commit {
             effects: outbox
                 .as_ref()
-                .map_or_else(Vec::new, |it| self.allowed_effects(it, &record)),
+                .map_or_else(Vec::new, |it| it.allowed_effects(&record)),
             lane: self.guard.lane.clone(),
             expected_head: self.task.conversation.info.head_version,
             release: !Self::is_continued(&record),
@@ -85,20 +89,21 @@ impl LoopRun<'_> {
             tip: 0,
         };
         let store = Arc::clone(&self.task.env.store);
-        self.commit.committing = Some(match self.task.group.clone() {
-            None => Box::pin(commit_with_retry(store, data, outbox)),
-            Some(group) => group.commit(data),
-        });
+        let group = self.task.group.clone();
+        self.commit.committing = Some(Box::pin(async move {
+            let mut data = data;
+            if let Some(outbox) = &outbox
+                && !interrupted.is_empty()
+            {
+                let earlier = outbox.read_effects(&*store, &interrupted).await?;
+                data.effects.splice(0..0, earlier);
+            }
+            match group {
+                None => commit_with_retry(store, data, outbox).await,
+                Some(group) => group.commit(data).await,
+            }
+        }));
         self.limit_commit();
-    }
-
-    /// Returns the effects that are stored with a loop: its own, and those of interrupted loops right before it.
-    fn allowed_effects(&self, outbox: &EffectOutbox, record: &LoopRecord) -> Vec<PendingEffect> {
-        let interrupted = self.task.conversation.interrupted.iter();
-        // A loop that is not in the conversation comes before the next one that is.
-        let interrupted = interrupted.filter(|_| record.on_chain).map(Arc::as_ref);
-        let records = interrupted.chain([record]);
-        records.flat_map(|it| outbox.allowed_effects(it)).collect()
     }
 
     /// Limits the time a cancelled prompt waits for its commit. A candidate's commit is limited by its group;
