@@ -57,6 +57,8 @@ pub(crate) enum RulePattern {
     Files {
         /// The glob as written, and with the links in its literal prefix resolved if that differs.
         globs: Vec<GlobMatcher>,
+        /// Globs of everything below what `globs` match, as folders.
+        below: Vec<GlobMatcher>,
         /// True if the globs match paths relative to the working directory.
         is_relative: bool,
     },
@@ -227,44 +229,42 @@ impl Rule {
 
     /// Returns true if the rule allows access to the file.
     pub(crate) fn allows_file(&self, path: &Path, cwd: &Path) -> bool {
-        self.matches_file(path, &[cwd], |globs, path| {
-            globs.iter().any(|glob| glob.is_match(path))
-        })
+        self.matches_file(path, &[cwd], false)
     }
 
     /// Returns true if the rule denies access to the file or to a folder above it, from any root.
     pub(crate) fn denies_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
-        self.matches_file(path, roots, matches_path_or_ancestor)
+        self.matches_file(path, roots, true)
     }
 
-    /// Compares the path, or its part below any of `bases`, with the pattern.
-    fn matches_file<B: AsRef<Path>>(
-        &self,
-        path: &Path,
-        bases: &[B],
-        matches: fn(&[GlobMatcher], &Path) -> bool,
-    ) -> bool {
-        match &self.pattern {
-            None => true,
-            Some(RulePattern::Command { .. }) => false,
-            Some(RulePattern::Files {
-                globs,
-                is_relative: true,
-            }) => bases
-                .iter()
-                .filter_map(|base| path.strip_prefix(base).ok())
-                .any(|path| matches(globs, path)),
-            Some(RulePattern::Files {
-                globs,
-                is_relative: false,
-            }) => {
-                let of_original = self.copied_folder.as_ref().and_then(|it| {
-                    let below = path.strip_prefix(&it.copy).ok()?;
-                    Some(it.original.join(below))
-                });
-                matches(globs, path) || of_original.is_some_and(|path| matches(globs, &path))
-            }
+    /// Compares the path, or its part below any of `bases`, with the pattern. If `or_above`, the pattern may also match a
+    /// folder above the path.
+    fn matches_file<B: AsRef<Path>>(&self, path: &Path, bases: &[B], or_above: bool) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return true;
+        };
+        let RulePattern::Files {
+            globs,
+            below,
+            is_relative,
+        } = pattern
+        else {
+            return false;
+        };
+        // Not one match for each folder above: a word may name thousands of long paths.
+        let matches = |path: &Path| {
+            let below = below.iter().filter(|_| or_above);
+            globs.iter().chain(below).any(|glob| glob.is_match(path))
+        };
+        if *is_relative {
+            let mut parts = bases.iter().filter_map(|base| path.strip_prefix(base).ok());
+            return parts.any(matches);
         }
+        let of_original = self.copied_folder.as_ref().and_then(|it| {
+            let below = path.strip_prefix(&it.copy).ok()?;
+            Some(it.original.join(below))
+        });
+        matches(path) || of_original.is_some_and(|path| matches(&path))
     }
 
     /// Applies an absolute pattern for files to `copy` as well, as if it were `original`.
@@ -284,6 +284,7 @@ impl Rule {
         let Some(RulePattern::Files {
             globs,
             is_relative: relative,
+            ..
         }) = &self.pattern
         else {
             return Vec::new();
@@ -309,12 +310,6 @@ impl Rule {
             }
         }
     }
-}
-
-fn matches_path_or_ancestor(globs: &[GlobMatcher], path: &Path) -> bool {
-    path.ancestors()
-        .take_while(|above| !above.as_os_str().is_empty())
-        .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
 /// Returns true if the arguments may contain the words in this order, with an option or an assignment before the
@@ -435,5 +430,32 @@ mod tests {
         assert!(!folder.allows_file(Path::new("/w/secret/deep/key"), cwd));
         let absolute = rule("read(/etc/**)");
         assert!(absolute.denies_file(Path::new("/etc/passwd"), &roots));
+    }
+
+    proptest::proptest! {
+        /// A rule denies what is below a folder that its pattern matches.
+        #[test]
+        fn path_is_denied_with_each_folder_above(
+            pattern in proptest::collection::vec(
+                proptest::sample::select(vec!["**", "*", "a", "*.x", "b?", ".env", "{a,b}", "[ab]"]),
+                1..5,
+            ),
+            path in proptest::collection::vec(
+                proptest::sample::select(vec!["a", "b", "bb", ".env", "c.x"]),
+                1..7,
+            ),
+            is_absolute: bool,
+        ) {
+            let start = if is_absolute { "/w/" } else { "" };
+            let Ok(rule) = format!("read({start}{})", pattern.join("/")).parse::<Rule>() else {
+                return Ok(());
+            };
+            let path = PathBuf::from(format!("/w/{}", path.join("/")));
+            let roots = [PathBuf::from("/w")];
+            let is_covered = path.ancestors().any(|above| rule.allows_file(above, &roots[0]));
+            // `**` matches the root itself only as the empty path.
+            let is_top = pattern.iter().all(|part| *part == "**");
+            proptest::prop_assert_eq!(rule.denies_file(&path, &roots), is_covered || is_top);
+        }
     }
 }

@@ -145,7 +145,11 @@ fn parse_file_pattern(inside: &str) -> Result<RulePattern, String> {
     if let Some(resolved) = resolve_pattern_links(&whole) {
         globs.push(matcher(&resolved)?);
     }
+    let below = globs
+        .iter()
+        .map(|glob| matcher(&format!("{}/**", glob.glob())));
     Ok(RulePattern::Files {
+        below: below.collect::<Result<_, _>>()?,
         globs,
         is_relative: !inside.starts_with('/'),
     })
