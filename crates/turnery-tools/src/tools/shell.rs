@@ -4,10 +4,7 @@ use crate::{
     access::Access,
     call_errors::{execution_error, validation_error},
     grace,
-    shell::{
-        client_terminal, command_preview, hidden_variables, local_process,
-        run_plan,
-    },
+    shell::{client_terminal, command_preview, hidden_variables, local_process, run_plan},
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
     workspace::Workspace,
