@@ -84,7 +84,7 @@ mod tests {
     use crate::{TurnFinish, tests::fixtures::stops};
     use serde_json::json;
 
-    // proves: LASH-14, LASH-28, LASH-29, LASH-30, LASH-31, LASH-32
+    // proves: LASH-2, LASH-14, LASH-28, LASH-29, LASH-30, LASH-31, LASH-32
     #[test]
     fn every_stop_has_class_and_hint() {
         for (stop, class) in stops() {

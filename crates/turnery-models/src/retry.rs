@@ -170,6 +170,22 @@ mod tests {
 
     // proves: UP-8
     #[test]
+    fn waits_are_those_of_the_backoff_with_jitter() {
+        let policy = RetryPolicy::default();
+        for (retry, middle) in [(0, 1000), (1, 2000), (2, 4000)] {
+            let waits: Vec<u128> = (0..200)
+                .map(|_| policy.wait_before(retry, attempt_error(ModelErrorKind::Network, None)))
+                .map(|wait| wait.unwrap().as_millis())
+                .collect();
+            let range = middle * 8 / 10..=middle * 12 / 10;
+            assert!(waits.iter().all(|wait| range.contains(wait)), "{waits:?}");
+            assert!(waits.iter().any(|wait| *wait < middle), "{waits:?}");
+            assert!(waits.iter().any(|wait| *wait > middle), "{waits:?}");
+        }
+    }
+
+    // proves: UP-8
+    #[test]
     fn three_retries_then_the_error() {
         let policy = RetryPolicy::default();
         assert!(
@@ -181,6 +197,7 @@ mod tests {
         assert_eq!(end.unwrap_err().message, "It is busy (4 attempts).");
     }
 
+    // proves: UP-8
     #[test]
     fn permanent_error_is_retried_only_if_provider_says_so() {
         let policy = RetryPolicy::default();

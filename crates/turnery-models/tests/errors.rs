@@ -6,7 +6,7 @@ use server::{
     Reply, call_error, call_for_deltas, call_for_events, error_response, event_response,
     hello_request, serve, serve_replies, text_delta,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use turnery_engine::{ModelDelta, ModelError, ModelErrorKind, ModelStop};
 use turnery_models::{
     Api, ModelEvent, ModelEventSender, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
@@ -166,9 +166,18 @@ async fn transient_errors_are_retried() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
+    let began = Instant::now();
     let (response, events) = call_for_events(&*model, hello_request()).await;
+    let took = began.elapsed();
     assert_eq!(response.unwrap().raw_stop.as_deref(), Some("stop"));
     assert_eq!(server.bodies().len(), 4);
+    let waits = events.iter().filter_map(|event| match event {
+        ModelEvent::Retry(retry) => Some(retry.wait),
+        ModelEvent::Silence(_) | ModelEvent::Delta(_) => None,
+    });
+    let waits: Vec<Duration> = waits.collect();
+    assert_eq!(waits[0], Duration::from_millis(2), "the provider's");
+    assert!(took >= waits.iter().sum(), "{took:?} for {waits:?}");
     // Each failed attempt is reported before the next one, and all of them before the response.
     let events: Vec<_> = events
         .into_iter()

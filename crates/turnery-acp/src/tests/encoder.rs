@@ -151,7 +151,7 @@ fn replay_shows_whole_messages() {
 }
 
 /// PLAN-2.
-// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, UP-40, PLAN-2
+// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, ACP-19, UP-40, PLAN-2
 #[test]
 fn plan_update_holds_all_entries() {
     let entry = |content: &str, priority, status| PlanEntry {

@@ -318,7 +318,7 @@ fn load_behind_close_waits_for_the_end() {
 
 /// REQC-2, REQC-3: a load that is cancelled half-way is answered with -32800, sends nothing more and can be
 /// repeated.
-// proves: UP-39, REQC-2, REQC-3, C-10
+// proves: UP-39, REQC-2, REQC-3, C-10, ACP-3
 #[test]
 fn load_is_cancelled_by_request_id() {
     let world =

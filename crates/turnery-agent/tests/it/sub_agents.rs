@@ -53,14 +53,18 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     let world = EmbeddingFixture::with_sub_agents(
         &[
             &[ModelAct::Spend(10, 1), ModelAct::Delegate("t", false)],
-            &[ModelAct::Spend(3, 4), ModelAct::Say("gold")],
+            &[
+                ModelAct::Spend(3, 4),
+                ModelAct::Say("go"),
+                ModelAct::Say("ld"),
+            ],
             &[ModelAct::Spend(20, 2), ModelAct::Say("thanks")],
         ],
         |settings| settings.agent_id = "digger".into(),
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
-    assert_eq!(tool_results(&result), ["gold"]);
+    assert_eq!(tool_results(&result), ["go\nld"]);
     assert_eq!(world.model.request(1), ["dig"]);
     let [(child, loops)] = &children(&world).await[..] else {
         panic!("one child")
@@ -86,7 +90,18 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     assert_eq!(link.tool_name, "task");
     assert_eq!(link.child_loop_id, own.loop_id);
     assert_eq!(link.child_session_id, *child);
-    oracle::check_live(&live_events(&drain(&mut seen))).unwrap();
+    let live = live_events(&drain(&mut seen));
+    let shown: String = live
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolExecutionOutput { call_id, text } if call_id.as_str() == "t" => {
+                Some(text.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(shown.replace('\n', ""), "gold");
+    oracle::check_live(&live).unwrap();
 }
 
 // proves: C-17, I6, I7, LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, UP-19, UP-18

@@ -551,3 +551,26 @@ fn code_block_has_one_row_and_its_calls_name_it() {
         .collect();
     assert_eq!(rows, ["b", "b.0", "b.0", "b", "c", "c"]);
 }
+
+/// The set of activities may grow: the arm for the rest would be unreachable, and not compile, if all of them could be named.
+// proves: LASH-67
+#[test]
+fn activities_cannot_be_matched_without_a_rest() {
+    use ActivityEvent as Activity;
+    #[deny(unreachable_patterns)]
+    fn is_known(activity: &Activity) -> bool {
+        match activity {
+            Activity::AssistantProseDelta { .. } | Activity::ReasoningDelta { .. } => true,
+            Activity::ToolCallStarted { .. } | Activity::ToolCallCompleted { .. } => true,
+            Activity::ToolCallOutput { .. } | Activity::ToolCallProgress { .. } => true,
+            Activity::CodeBlockStarted { .. } | Activity::CodeBlockCompleted { .. } => true,
+            Activity::FinalValue { .. } | Activity::ToolValue { .. } => true,
+            Activity::Usage { .. } | Activity::ChildUsage { .. } => true,
+            Activity::PlanUpdated { .. } | Activity::Error { .. } => true,
+            Activity::ModelRetried { .. } | Activity::ModelSilent { .. } => true,
+            _ => false,
+        }
+    }
+    let entries = Arc::from([]);
+    assert!(is_known(&Activity::PlanUpdated { entries }));
+}

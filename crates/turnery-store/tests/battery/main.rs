@@ -5,6 +5,7 @@
 mod bit_flips;
 mod claim_and_journal;
 mod commits;
+mod concurrent_reads;
 mod damage;
 mod damaged_lane;
 mod deletion;

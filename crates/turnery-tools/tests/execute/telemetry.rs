@@ -108,7 +108,7 @@ async fn start_event_has_time_and_metadata() {
     );
 }
 
-// proves: JIDO-58, JIDO-59
+// proves: JIDO-58, JIDO-59, JIDO-63
 #[tokio::test(start_paused = true)]
 async fn stop_event_has_duration_and_result() {
     let tools = sleeping_tool();

@@ -325,6 +325,19 @@ fn readme_shows_the_zed_example() {
     assert_eq!(shown, example);
 }
 
+// proves: THEME-20
+#[test]
+fn windows_is_said_to_be_out_of_scope() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let readme = fs::read_to_string(format!("{folder}/README.md")).expect("the README");
+    assert!(readme.contains("on Windows, use WSL"));
+    let main = format!("{folder}/crates/turnery/src/main.rs");
+    let main = fs::read_to_string(main).expect("the source");
+    let refusal =
+        "#[cfg(not(unix))]\ncompile_error!(\"turnery needs a Unix: on Windows, build it in WSL\");";
+    assert!(main.contains(refusal));
+}
+
 /// Example files contain the keys that their clients read without checking, according to the sources of the
 /// clients.
 #[test]

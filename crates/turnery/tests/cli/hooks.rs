@@ -214,9 +214,14 @@ command = ["sh", "-c", "echo '{\"verdict\": \"stop\", \"text\": \"not on a Frida
 
 // proves: LASH-23, C-26, TURN-26, UP-9
 #[tokio::test]
-async fn exit_code_2_ends_prompt_before_model_call() {
+async fn exit_code_2_ends_prompt() {
     let home = Home::new();
-    for on in ["before_turn", "before_loop"] {
+    // A checkpoint comes after a turn, which has said something.
+    for (on, text, turns) in [
+        ("before_turn", "", 0),
+        ("before_loop", "", 0),
+        ("checkpoint", "no", 1),
+    ] {
         let hooks =
             format!("[[hooks]]\non = \"{on}\"\ncommand = \"echo out of budget >&2; exit 2\"\n");
         let done = run_prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
@@ -224,7 +229,10 @@ async fn exit_code_2_ends_prompt_before_model_call() {
         let result = done.stdout_json();
         assert_eq!(result["outcome"], "plugin_abort", "{on}: {result}");
         assert_eq!(result["error"], "out of budget", "{on}: {result}");
-        assert_eq!((&result["text"], &result["turns"]), (&json!(""), &json!(0)));
+        assert_eq!(
+            (&result["text"], &result["turns"]),
+            (&json!(text), &json!(turns))
+        );
         let id = result["session_id"].as_str().expect("an id");
         let records = home
             .run(&["sessions", "show", id, "--json"])

@@ -124,6 +124,30 @@ async fn end_of_input_leaves_no_mcp_server() {
     lifeline.wait_until_gone().await;
 }
 
+/// The servers of a session end with it, while the agent goes on.
+// proves: THEME-1
+#[tokio::test]
+async fn ended_session_leaves_no_mcp_server() {
+    for method in ["session/close", "session/delete"] {
+        let home = Home::new();
+        let (mut editor, lifeline) = with_server(&home).await;
+        let opened = editor
+            .said
+            .iter()
+            .find_map(|it| it["result"]["sessionId"].as_str());
+        let session = opened.expect("a session").to_owned();
+        let answer = editor
+            .request(2, method, json!({"sessionId": session}))
+            .await;
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        lifeline.wait_until_gone().await;
+        let params = json!({"cwd": home.project_folder(), "mcpServers": []});
+        let next = editor.request(3, "session/new", params).await;
+        assert!(next.get("error").is_none(), "{method}: {next}");
+        editor.close_input().await;
+    }
+}
+
 #[tokio::test]
 async fn killed_run_leaves_no_hook() {
     let home = Home::new();
