@@ -11,6 +11,7 @@ use crate::{
         EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, drain, hook_set, live_events,
         run_text, usage_of, with_hooks, yield_while,
     },
+    hooks::HeldHook,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -24,8 +25,8 @@ use turnery_agent::{
     SubAgentTool,
 };
 use turnery_engine::{
-    Content, ContinuationKind, EventKind, HookRequest, HookSet, HookVerdict, Limits, LoopRecord,
-    LoopStatus, Outcome, TurnStop, TurnTrigger,
+    Content, ContinuationKind, Event, EventKind, HookRequest, HookSet, HookVerdict, Limits,
+    LoopRecord, LoopStatus, Outcome, TurnStop, TurnTrigger,
 };
 use turnery_store::{Clock, MemoryStore, Owner, SqliteStore, StoreError};
 use turnery_tools::Mode;
@@ -218,6 +219,26 @@ async fn hooks_are_asked_in_each_candidate() {
             "after puppet-b.2: Some(\"from b\")",
         ]
     );
+}
+
+/// When the hooks run, the group is stored and its end has been published.
+// proves: LOOP-56
+#[tokio::test(start_paused = true)]
+async fn after_loop_hooks_run_after_the_group_is_published() {
+    let world = fixture_with(&three_models());
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let hook = Arc::new(HeldHook::default());
+    let strategy = SelectionStrategy::FewestTokens;
+    let ticket = start_evaluation(&session, &["a", "b"], strategy, with_hooks(hook.clone()));
+    hook.begun.notified().await;
+    assert_eq!(world.head(&session).await, 1);
+    let published = live_events(&drain(&mut seen));
+    let is_end = |event: &Event| matches!(event.kind, EventKind::ParallelEnd { .. });
+    assert!(published.iter().any(is_end), "{published:?}");
+    hook.released.notify_one();
+    hook.begun.notified().await;
+    hook.released.notify_one();
+    ticket.result().await.unwrap();
 }
 
 /// A rejected candidate rejects all, and leaves no trace of the prompt.

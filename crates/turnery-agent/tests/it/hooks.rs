@@ -164,9 +164,11 @@ async fn after_loop_hook_sees_committed_record() {
 }
 
 /// Hook that is held in `after_loop` until the test lets it go.
-struct HeldHook {
-    begun: Notify,
-    released: Notify,
+/// Hook that runs after a loop until it is released.
+#[derive(Default)]
+pub(crate) struct HeldHook {
+    pub(crate) begun: Notify,
+    pub(crate) released: Notify,
 }
 
 impl Hooks for HeldHook {
@@ -184,10 +186,7 @@ impl Hooks for HeldHook {
 async fn after_loop_hook_runs_after_the_end_is_published() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let hook = Arc::new(HeldHook {
-        begun: Notify::new(),
-        released: Notify::new(),
-    });
+    let hook = Arc::new(HeldHook::default());
     let options = with_hooks(hook.clone());
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     hook.begun.notified().await;

@@ -182,6 +182,10 @@ fn starts_gpg(command: &SimpleCommand) -> bool {
     if matches!(words.clone().next(), Some("add" | "commit")) && command.name == "git" {
         return false;
     }
+    // Files in the archive may have formats, if the repository says so (`export-subst`).
+    if words.clone().next() == Some("archive") {
+        return true;
+    }
     let mut is_sort_key = false;
     words.any(|word| {
         let is_option = word.starts_with("--s") || is_sort_key;

@@ -45,6 +45,11 @@ fn repository_named_in_line_is_asked_about_outside_repositories() {
         "git clone https://example.org/x.git .git/hooks",
         "git ls-remote bare",
         "git fetch foo::./x",
+        "git fetch foo::x push",
+        "git clone foo::x push",
+        "git clone https://example.org/x.git /elsewhere -b push",
+        "git remote set-url origin foo::x push && git fetch",
+        "git archive HEAD",
         "git fetch foo://host/x",
         "git pull ext::x main",
         "git ls-remote fd::0",
@@ -515,6 +520,13 @@ fn patch_that_copies_files_is_asked_about() {
             "git apply x.patch",
             "git apply -R x.patch",
             "git apply -v -- x.patch",
+            "git apply -N x.patch",
+            "git apply --intent-to-add x.patch",
+            "git apply --cached --no-cached x.patch",
+            "git apply --3way --no-3way x.patch",
+            "git apply --exclude --cached x.patch",
+            "git apply -p --cached x.patch",
+            "git apply -v -- -v",
         ] {
             bench.assert_asked(&policy, line);
         }

@@ -166,7 +166,9 @@ fn writes_other_file_than_ref(command: &SimpleCommand) -> bool {
     while let Some(word) = words.next() {
         match word {
             "-m" => drop(words.next()),
-            option if option.starts_with('-') && option != "-" => {}
+            "-d" | "-q" | "--create-reflog" | "--delete" | "--no-deref" | "--quiet" | "--short" => {
+            }
+            option if option.starts_with('-') => return true,
             name => names.push(name),
         }
     }
@@ -191,11 +193,22 @@ pub(super) fn applies_patches(command: &SimpleCommand) -> bool {
 const MAX_PATCH_BYTES: u64 = 4 << 20;
 
 /// Returns true if `git apply`, run in `folder`, may copy files: a patch may name any file of the machine as the source.
-/// With the index, git takes only what that contains.
+/// With the index, git takes only what that contains. Right after the subcommand an option is no other one's value.
 pub(super) fn may_copy_files(command: &SimpleCommand, folder: &Path) -> bool {
     let mut words = command.known_args();
-    if words.next() != Some("apply") || applies_patches(command) || has_word(command, "--cached") {
+    if words.next() != Some("apply") {
         return false;
+    }
+    let from_index = ["--index", "--cached", "--3way", "-3"];
+    let first = words.clone().next();
+    let is_negated = words.clone().any(|word| word.starts_with("--no-"));
+    if first.is_some_and(|option| from_index.contains(&option)) && !is_negated {
+        return false;
+    }
+    // Behind `--`, a word is a patch whatever it looks like.
+    let mut behind = words.clone().skip_while(|word| *word != "--").skip(1);
+    if behind.any(|word| word.starts_with('-')) {
+        return true;
     }
     let is_copy = |line: &[u8]| line.starts_with(b"copy from ") || line.starts_with(b"copy to ");
     let may_copy = |word: &str| {

@@ -192,11 +192,12 @@ pub(super) enum PushTarget {
 
 fn find_push_target(command: &SimpleCommand) -> Option<PushTarget> {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.known_text()).collect();
-    let at = words
-        .iter()
-        .position(|word| word.is_none_or(|word| word == "push"))?;
+    // Anywhere else it may be the name of a branch.
+    if !matches!(words.first(), Some(Some("push") | None)) {
+        return None;
+    }
     let mut operands = Vec::new();
-    for word in words.iter().skip(at) {
+    for word in &words {
         match word {
             Some(word) if is_push_flag(word) => {}
             Some(word) if !word.starts_with('-') => operands.push(*word),

@@ -33,6 +33,8 @@ fn refs_elsewhere_are_asked_about() {
         "git symbolic-ref HEAD ../x",
         "git update-ref hooks/x HEAD",
         "git update-ref -m why commondir HEAD",
+        "git symbolic-ref -qm HEAD -qm HEAD ../written refs/heads/x",
+        "git update-ref -dm refs/heads/a ../written",
     ] {
         bench.assert_asked(&policy, line);
     }
