@@ -558,19 +558,20 @@ fn code_block_has_one_row_and_its_calls_name_it() {
 fn activities_cannot_be_matched_without_a_rest() {
     use ActivityEvent as Activity;
     #[deny(unreachable_patterns)]
-    fn is_known(activity: &Activity) -> bool {
+    fn place(activity: &Activity) -> &'static str {
         match activity {
-            Activity::AssistantProseDelta { .. } | Activity::ReasoningDelta { .. } => true,
-            Activity::ToolCallStarted { .. } | Activity::ToolCallCompleted { .. } => true,
-            Activity::ToolCallOutput { .. } | Activity::ToolCallProgress { .. } => true,
-            Activity::CodeBlockStarted { .. } | Activity::CodeBlockCompleted { .. } => true,
-            Activity::FinalValue { .. } | Activity::ToolValue { .. } => true,
-            Activity::Usage { .. } | Activity::ChildUsage { .. } => true,
-            Activity::PlanUpdated { .. } | Activity::Error { .. } => true,
-            Activity::ModelRetried { .. } | Activity::ModelSilent { .. } => true,
-            _ => false,
+            Activity::AssistantProseDelta { .. } | Activity::ReasoningDelta { .. } => "text",
+            Activity::ToolCallStarted { .. } | Activity::ToolCallCompleted { .. } => "call",
+            Activity::ToolCallOutput { .. } | Activity::ToolCallProgress { .. } => "output",
+            Activity::CodeBlockStarted { .. } | Activity::CodeBlockCompleted { .. } => "code",
+            Activity::FinalValue { .. } | Activity::ToolValue { .. } => "value",
+            Activity::Usage { .. } | Activity::ChildUsage { .. } => "usage",
+            Activity::PlanUpdated { .. } => "plan",
+            Activity::Error { .. } => "error",
+            Activity::ModelRetried { .. } | Activity::ModelSilent { .. } => "model",
+            _ => "unknown",
         }
     }
     let entries = Arc::from([]);
-    assert!(is_known(&Activity::PlanUpdated { entries }));
+    assert_eq!(place(&Activity::PlanUpdated { entries }), "plan");
 }
