@@ -57,24 +57,6 @@ impl fmt::Display for CorrelationId {
 ///
 /// Settled messages have no variant: text is streamed, and the final message is read from the session
 /// (LASH-9, LASH-48, LASH-51, LASH-78). Absent fields are omitted, never null (LASH-73).
-///
-/// A `match` that names every variant does not compile without an arm for the rest:
-///
-/// ```compile_fail,E0004
-/// use turnery_agent::ActivityEvent as Event;
-///
-/// fn draw(event: &Event) {
-///     match event {
-///         Event::AssistantProseDelta { .. } | Event::ReasoningDelta { .. } => {}
-///         Event::ToolCallStarted { .. } | Event::ToolCallCompleted { .. } => {}
-///         Event::ToolCallOutput { .. } | Event::ToolCallProgress { .. } => {}
-///         Event::CodeBlockStarted { .. } | Event::CodeBlockCompleted { .. } => {}
-///         Event::FinalValue { .. } | Event::ToolValue { .. } => {}
-///         Event::Usage { .. } | Event::ChildUsage { .. } | Event::PlanUpdated { .. } => {}
-///         Event::ModelRetried { .. } | Event::ModelSilent { .. } | Event::Error { .. } => {}
-///     }
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

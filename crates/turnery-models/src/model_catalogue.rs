@@ -77,6 +77,16 @@ pub(crate) fn look_up(model: &str) -> Option<ModelFacts> {
 
 /// Returns true if a model decides itself how long it thinks (Claude since 4.6) instead of taking a budget.
 pub(crate) fn has_adaptive_thinking(model: &str) -> bool {
+    is_claude_since(model, (4, 6))
+}
+
+/// Returns true if a Claude model can be made to call a tool with arguments that fit its schema (since 4.5).
+pub(crate) fn enforces_schemas(model: &str) -> bool {
+    is_claude_since(model, (4, 5))
+}
+
+/// Returns true for Claude models of this version (major, minor) or a later one, or whose name has no version.
+fn is_claude_since(model: &str, first: (u32, u32)) -> bool {
     let Some(rest) = model
         .rsplit('/')
         .next()
@@ -89,18 +99,9 @@ pub(crate) fn has_adaptive_thinking(model: &str) -> bool {
         .filter(|word| word.len() <= 2)
         .filter_map(|word| word.parse::<u32>().ok());
     match (version.next(), version.next()) {
-        (Some(major), minor) => (major, minor.unwrap_or(0)) >= (4, 6),
+        (Some(major), minor) => (major, minor.unwrap_or(0)) >= first,
         (None, _) => true,
     }
-}
-
-/// Returns true if a Claude model can be made to call a tool with arguments that fit its schema (since 4.5).
-pub(crate) fn enforces_schemas(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model).replace('.', "-");
-    has_adaptive_thinking(model)
-        || ["claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"]
-            .iter()
-            .any(|family| name.starts_with(family))
 }
 
 /// Returns true for Claude models, which think only on request.

@@ -82,8 +82,8 @@ pub async fn serve(
     let peer = Peer::new(writer.sender.clone());
     let (barrier, waiting) = PromptBarrier::new();
     let connection = Connection::new(agent, peer, barrier).with_login(options.login.clone());
-    let mut serving = ServeLoop::new(connection, options.v2, writer.sender.clone(), waiting);
-    serving.progress = writer.progress.clone();
+    let (queue, progress) = (writer.sender.clone(), writer.progress.clone());
+    let mut serving = ServeLoop::new(connection, options.v2, queue, waiting, progress);
     let reason = serving
         .read_lines(&mut reader.blocks, &options.stop, &writer.closed)
         .await;
@@ -135,6 +135,7 @@ impl ServeLoop {
         v2: bool,
         queue: WriteSender,
         barrier_waiters: BarrierReceiver,
+        progress: ShutdownProgress,
     ) -> Self {
         let connection = Arc::new(connection);
         Self {
@@ -146,7 +147,7 @@ impl ServeLoop {
             queue: PollSender::new(queue),
             barrier_waiters,
             out_of_time: CancellationToken::new(),
-            progress: ShutdownProgress::default(),
+            progress,
         }
     }
 
@@ -405,7 +406,8 @@ mod tests {
         let (queue, mut written) = mpsc::channel(1);
         let (barrier, waiting) = PromptBarrier::new();
         let connection = support::connection(queue.clone(), barrier);
-        let mut serving = ServeLoop::new(connection, false, queue, waiting);
+        let progress = ShutdownProgress::default();
+        let mut serving = ServeLoop::new(connection, false, queue, waiting, progress);
         let (input, mut blocks) = mpsc::channel(1_000);
         for _ in 0..1_000 {
             let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_unknown\"}\n";

@@ -97,7 +97,7 @@ fn call_goes_from_pending_to_completed() {
     assert_eq!(updates, expected);
 }
 
-/// What is absent is the default: a call is pending, of the kind `other`.
+/// Clients take an absent status as pending, and an absent kind as `other`.
 // proves: ACP-26, ACP-27, TOOL-1
 #[test]
 fn default_kind_and_status_are_left_out() {

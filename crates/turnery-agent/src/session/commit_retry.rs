@@ -3,6 +3,7 @@
 use super::effect_delivery::EffectOutbox;
 use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
+use turnery_engine::LoopId;
 use turnery_store::{Commit, Store, StoreError};
 
 /// Delays between attempts. A locked store adds its own wait to each.
@@ -17,12 +18,20 @@ const RETRY_DELAYS: [Duration; 5] = [
 /// Commits, and retries after [`RETRY_DELAYS`] if the store is broken, for example full or locked; other
 /// errors are returned at once. The store recognizes a repeated commit (S2). After the first failure the loops
 /// are journalled, so that a crash before the next attempt loses nothing that was shown (S5). Effects in the commit
-/// are delivered afterwards.
+/// are delivered afterwards. A commit whose tip is part of the conversation also stores the effects of the
+/// interrupted loops before it.
 pub(super) async fn commit_with_retry(
     store: Arc<dyn Store>,
-    commit: Commit,
+    mut commit: Commit,
     outbox: Option<EffectOutbox>,
+    interrupted: Vec<LoopId>,
 ) -> Result<u64, StoreError> {
+    if let Some(outbox) = &outbox
+        && commit.records[commit.tip].on_chain
+    {
+        let earlier = outbox.read_effects(&*store, &interrupted).await?;
+        commit.effects.splice(0..0, earlier);
+    }
     let mut waits = RETRY_DELAYS.iter();
     let mut attempts = 0;
     loop {

@@ -47,6 +47,17 @@ impl Conversation {
         self.interrupted = ids.collect();
     }
 
+    /// Notes that a loop was stored, as this version of the session. The history is not changed.
+    pub(crate) fn advance(&mut self, head: u64, record: &LoopRecord) {
+        self.info.head_version = head;
+        self.info.updated_at = turnery_store::now();
+        if record.on_chain {
+            self.info.tip_loop_id = Some(record.loop_id.clone());
+            self.frame_id.clone_from(&record.frame_id);
+            self.interrupted.clear();
+        }
+    }
+
     /// Returns the highest loop number known here; the store may have higher ones.
     pub(crate) fn last_known_loop_number(&self) -> u64 {
         let tip = self.info.tip_loop_id.as_ref();

@@ -190,7 +190,9 @@ impl SessionTask {
             ..PromptResult::new(outcome)
         };
         let (store, outbox) = (Arc::clone(&self.env.store), self.env.effect_outbox.clone());
-        let committing = commit_retry::commit_with_retry(store, commit, outbox).boxed();
+        let interrupted = self.conversation.interrupted.clone();
+        let committing =
+            commit_retry::commit_with_retry(store, commit, outbox, interrupted).boxed();
         let committed = match guard.wait_for_store(self, committing).await {
             Ok(committed) => committed,
             Err(committing) => {
@@ -294,13 +296,7 @@ impl SessionTask {
         candidates: Vec<CandidateRun>,
         title: Option<String>,
     ) {
-        self.conversation.info.head_version = head;
-        self.conversation.info.updated_at = turnery_store::now();
-        if record.on_chain {
-            self.conversation.info.tip_loop_id = Some(record.loop_id.clone());
-            self.conversation.frame_id.clone_from(&record.frame_id);
-            self.conversation.interrupted.clear();
-        }
+        self.conversation.advance(head, record);
         let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = candidates
             .into_iter()
             .partition(|candidate| candidate.loop_id == record.loop_id);

@@ -9,7 +9,7 @@ use crate::{
     failing_store::FailingStore,
     fixture::{
         EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, drain, hook_set, live_events,
-        run_text, usage_of, with_hooks, yield_while,
+        one_turn, run_text, usage_of, with_hooks, yield_while,
     },
     hooks::HeldHook,
 };
@@ -25,8 +25,8 @@ use turnery_agent::{
     SubAgentTool,
 };
 use turnery_engine::{
-    Content, ContinuationKind, Event, EventKind, HookRequest, HookSet, HookVerdict, Limits,
-    LoopRecord, LoopStatus, Outcome, TurnStop, TurnTrigger,
+    Content, ContinuationKind, Event, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord,
+    LoopStatus, Outcome, TurnStop, TurnTrigger,
 };
 use turnery_store::{Clock, MemoryStore, Owner, SqliteStore, StoreError};
 use turnery_tools::Mode;
@@ -118,16 +118,8 @@ async fn candidates_without_prompt_continue_last_loop() {
     let world = fixture_with(&models);
     world.model.answer_next(&[ModelAct::Call("c", "look")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let options = PromptOptions {
-        limits: Some(Limits {
-            turns: 1,
-            ..Limits::default()
-        }),
-        forced_reply: Some(false),
-        ..PromptOptions::default()
-    };
-    let base = session.prompt(vec![Content::text("hi")], options).unwrap();
-    let base = base.result().await.unwrap();
+    let base = session.prompt(vec![Content::text("hi")], one_turn());
+    let base = base.unwrap().result().await.unwrap();
     let group = session.evaluate(
         Vec::new(),
         candidates(&["a", "b", "c"]),

@@ -1,7 +1,7 @@
 //! Tests of continuing, rerunning, branching and compacting, and of per-prompt options.
 
 use crate::fixture::{
-    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain_replayed, finished, run_text,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain_replayed, finished, one_turn, run_text,
 };
 use chrono::DateTime;
 use serde_json::json;
@@ -9,8 +9,8 @@ use turnery_agent::{
     ContinueError, PromptError, PromptHandle, PromptOptions, PromptResult, Session,
 };
 use turnery_engine::{
-    Content, ContinuationKind, EventKind, LimitKind, Limits, LoopId, LoopRecord, Outcome,
-    ReachedLimit, TurnStop, TurnTrigger,
+    Content, ContinuationKind, EventKind, LimitKind, LoopId, LoopRecord, Outcome, ReachedLimit,
+    TurnStop, TurnTrigger,
 };
 use turnery_models::Thinking;
 
@@ -101,15 +101,7 @@ async fn continue_resumes_after_model_error() {
         &[ModelAct::Say("done")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let options = PromptOptions {
-        limits: Some(Limits {
-            turns: 1,
-            ..Limits::default()
-        }),
-        forced_reply: Some(false),
-        ..default_options()
-    };
-    let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
+    let first = result_of(session.prompt(vec![Content::text("hi")], one_turn())).await;
     assert!(matches!(
         first.outcome,
         Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {

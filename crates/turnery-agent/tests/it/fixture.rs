@@ -16,7 +16,7 @@ use turnery_agent::{
     PermissionAnswer, PromptHandle, PromptOptions, PromptResult, Session, Settings, SubAgentTool,
 };
 use turnery_engine::{
-    CallDetail, ChildUsage, Content, Event, EventKind, LoopRecord, ModelDelta, ModelError,
+    CallDetail, ChildUsage, Content, Event, EventKind, Limits, LoopRecord, ModelDelta, ModelError,
     ModelErrorKind, ModelStop, Outcome, Response, SessionId, ToolCall, ToolControl, ToolEnvelope,
     ToolError, ToolSpec, TurnFinish, Usage, usage,
 };
@@ -528,6 +528,18 @@ pub(crate) fn finished(text: &str) -> Outcome {
 
 pub(crate) fn choose(id: &str) -> PermissionAnswer {
     PermissionAnswer::Selected(id.to_owned())
+}
+
+/// Options of a prompt that may take one turn and ends without a forced reply.
+pub(crate) fn one_turn() -> PromptOptions {
+    PromptOptions {
+        limits: Some(Limits {
+            turns: 1,
+            ..Limits::default()
+        }),
+        forced_reply: Some(false),
+        ..PromptOptions::default()
+    }
 }
 
 /// Options of a prompt with these hooks.

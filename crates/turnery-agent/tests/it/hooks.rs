@@ -163,7 +163,6 @@ async fn after_loop_hook_sees_committed_record() {
     assert_eq!(clerk.log(), expected);
 }
 
-/// Hook that is held in `after_loop` until the test lets it go.
 /// Hook that runs after a loop until it is released.
 #[derive(Default)]
 pub(crate) struct HeldHook {

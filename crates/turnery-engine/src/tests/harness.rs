@@ -222,6 +222,14 @@ fn describe_message(message: &LlmMessage) -> String {
     }
 }
 
+pub(crate) fn fold_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
+    let mut recorder = Recorder::new();
+    for event in events {
+        recorder.fold(event);
+    }
+    recorder
+}
+
 pub(crate) fn text_delta(block: u32, text: &str) -> Input {
     Input::ModelDelta(ModelDelta::Text {
         block,

@@ -1,6 +1,10 @@
 //! Tests of parallel groups and of selecting the winner.
 
-use super::{fixtures::prompt_spec, harness::LoopHarness, random_run::any_run};
+use super::{
+    fixtures::prompt_spec,
+    harness::{LoopHarness, fold_events},
+    random_run::any_run,
+};
 use crate::{
     CandidateCheck, CommandJudgement, Event, EventKind, Input, LoopId, LoopRecord, LoopSpec,
     LoopStatus, Outcome, ProviderFailure, Recorder, SessionId, Timestamp, TurnFinish, TurnStop,
@@ -121,8 +125,7 @@ fn parallel_end_is_in_each_stream() {
     assert!(records[1].is_in_conversation());
     for record in records {
         assert_eq!(crate::oracle::check_stored(&record.events), Ok(()));
-        let mut again = Recorder::new();
-        record.events.iter().for_each(|event| again.fold(event));
+        let again = fold_events(&record.events);
         assert_eq!(again.into_record(), Some(record));
     }
 }
@@ -317,9 +320,8 @@ proptest! {
             }
         }
         for ((recorder, (stream, n)), taken) in group.into_iter().zip(streams.iter().zip(1..)).zip(taken) {
-            let mut alone = Recorder::new();
-            alone.fold(&announced_events(count, n));
-            stream[..taken].iter().for_each(|event| alone.fold(event));
+            let announced = announced_events(count, n);
+            let alone = fold_events([&announced].into_iter().chain(&stream[..taken]));
             let record = recorder.into_record().unwrap();
             prop_assert_eq!(record.status == LoopStatus::Pending, taken == 0);
             prop_assert_eq!(Some(record), alone.into_record());
@@ -351,8 +353,7 @@ fn judge_issue_precedes_loop_end() {
     assert!(matches!(&before.kind, EventKind::Issue { text } if text == "no judge"));
     assert!(matches!(end.kind, EventKind::LoopEnd { .. }));
     assert_eq!(end.seq, before.seq + 1);
-    let mut again = Recorder::new();
-    record.events.iter().for_each(|event| again.fold(event));
+    let again = fold_events(&record.events);
     assert_eq!(again.into_record().as_ref(), Some(record));
 }
 

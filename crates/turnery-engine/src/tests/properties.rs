@@ -1,9 +1,7 @@
 //! Property tests for any run with any inputs.
 
-use super::random_run::any_run;
-use crate::{
-    ContinuationKind, EventKind, LoopRecord, LoopStatus, Message, Recorder, Usage, oracle,
-};
+use super::{harness::fold_events, random_run::any_run};
+use crate::{ContinuationKind, EventKind, LoopRecord, LoopStatus, Message, Usage, oracle};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -19,11 +17,7 @@ fn sum(usages: &[Usage]) -> Usage {
 }
 
 fn replay(record: &LoopRecord) -> Option<LoopRecord> {
-    let mut recorder = Recorder::new();
-    for event in &record.events {
-        recorder.fold(event);
-    }
-    recorder.into_record()
+    fold_events(&record.events).into_record()
 }
 
 proptest! {

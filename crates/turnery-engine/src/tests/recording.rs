@@ -2,10 +2,11 @@
 
 use super::fixtures::prompt_spec;
 use super::harness::{
-    LoopHarness, allow, calls_answer, model_retried, text_answer, text_delta, tool_ended,
+    LoopHarness, allow, calls_answer, fold_events, model_retried, text_answer, text_delta,
+    tool_ended,
 };
 use crate::{
-    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Message, ModelErrorKind,
+    ChildLoopRef, EventKind, Input, LoopId, LoopRecord, LoopStatus, Message, ModelErrorKind,
     Outcome, ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnRecord, TurnStop, Usage,
     oracle, recover_interrupted_loops,
 };
@@ -20,14 +21,6 @@ fn two_turns() -> LoopHarness {
     ]);
     script.feed(Input::Committed);
     script
-}
-
-fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
-    let mut recorder = Recorder::new();
-    for event in events {
-        recorder.fold(event);
-    }
-    recorder
 }
 
 // proves: TURN-1
@@ -110,7 +103,7 @@ fn record_without_loop_end_is_aborted() {
         .published_events
         .iter()
         .position(|event| matches!(event.kind, EventKind::ToolExecutionStart { .. }));
-    let cut = fold(&script.published_events[..=running.unwrap()])
+    let cut = fold_events(&script.published_events[..=running.unwrap()])
         .into_aborted()
         .unwrap();
     assert_eq!(cut.status, LoopStatus::Aborted);
@@ -150,7 +143,9 @@ fn refused_loop_is_off_chain() {
         };
         let start = &script.published_events[0];
         let own_end = script.published_events.last().unwrap();
-        let record = fold([start, &end, start, own_end]).into_record().unwrap();
+        let record = fold_events([start, &end, start, own_end])
+            .into_record()
+            .unwrap();
         assert_eq!((record.status, record.on_chain), (status, false));
         assert_eq!(record.rejection.as_deref(), reason);
     }
@@ -236,7 +231,10 @@ fn config_falls_back_to_first_response() {
     if let EventKind::LoopStart { config, .. } = &mut events[0].kind {
         *config = None;
     }
-    assert_eq!(fold(&events[..1]).into_record().unwrap().config, None);
+    assert_eq!(
+        fold_events(&events[..1]).into_record().unwrap().config,
+        None
+    );
     let last_response = events
         .iter_mut()
         .rev()
@@ -248,9 +246,9 @@ fn config_falls_back_to_first_response() {
             _ => None,
         });
     *last_response.unwrap() = "other-model".to_owned();
-    let ended_at_once = fold([&events[0], events.last().unwrap()]);
+    let ended_at_once = fold_events([&events[0], events.last().unwrap()]);
     assert_eq!(ended_at_once.into_record().unwrap().config, None);
-    let config = fold(&events).into_record().unwrap().config.unwrap();
+    let config = fold_events(&events).into_record().unwrap().config.unwrap();
     assert_eq!(config.model, "real-model");
     assert_eq!(config.provider, "real-provider");
 }
@@ -260,7 +258,7 @@ fn config_falls_back_to_first_response() {
 #[test]
 fn record_ignores_events_after_loop_end() {
     let events = two_turns().published_events;
-    let whole = fold(&events).into_record();
+    let whole = fold_events(&events).into_record();
     let mut stranger = events[3].clone();
     stranger.loop_id = "s.cfg.2".into();
     let noisy = events[1..3].iter().chain(&events[..4]).chain([&stranger]);
@@ -276,7 +274,7 @@ fn record_ignores_events_after_loop_end() {
         .chain(&events[4..])
         .chain(&events)
         .chain([&second_end]);
-    assert_eq!(fold(noisy).into_record(), whole);
+    assert_eq!(fold_events(noisy).into_record(), whole);
 }
 
 /// TURN-65, LOOP-61: a record from before turns existed, with an unknown field.

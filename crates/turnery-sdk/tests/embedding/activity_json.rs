@@ -552,7 +552,8 @@ fn code_block_has_one_row_and_its_calls_name_it() {
     assert_eq!(rows, ["b", "b.0", "b.0", "b", "c", "c"]);
 }
 
-/// The set of activities may grow: the arm for the rest would be unreachable, and not compile, if all of them could be named.
+/// The set of activities may grow: if all of them could be named, the arm for the rest would be unreachable, and this
+/// would not compile.
 // proves: LASH-67
 #[test]
 fn activities_cannot_be_matched_without_a_rest() {

@@ -38,8 +38,8 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct McpLaunchOptions {
     /// The folders of the session, its working directory first.
     pub roots: Vec<PathBuf>,
-    /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV). A `*` at either end of a name
-    /// stands for any text.
+    /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV). A `*` at
+    /// either end of a name stands for any text.
     pub hidden_env: Vec<String>,
 }
 

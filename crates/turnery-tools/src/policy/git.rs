@@ -179,11 +179,12 @@ pub(crate) fn classify_change(command: &SimpleCommand) -> GitChange {
 fn starts_gpg(command: &SimpleCommand) -> bool {
     let mut words = command.known_args();
     // These have no formats, but messages and names of files.
-    if matches!(words.clone().next(), Some("add" | "commit")) && command.name == "git" {
+    let subcommand = words.clone().next();
+    if matches!(subcommand, Some("add" | "commit")) && command.name == "git" {
         return false;
     }
     // Files in the archive may have formats, if the repository says so (`export-subst`).
-    if words.clone().next() == Some("archive") {
+    if subcommand == Some("archive") {
         return true;
     }
     let mut is_sort_key = false;

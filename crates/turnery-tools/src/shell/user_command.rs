@@ -23,8 +23,8 @@ pub struct UserCommandOutput {
 }
 
 /// Runs a command line in the working directory of `cx`, for at most `limit`. `hidden_env` are patterns of variables
-/// that it does not see, in addition to [`HIDDEN_ENV`](super::HIDDEN_ENV). Dropping the future kills the command and all that it
-/// started.
+/// that it does not see, in addition to [`HIDDEN_ENV`](super::HIDDEN_ENV). Dropping the future kills the command and
+/// all that it started.
 pub async fn run_user_command(
     line: &str,
     limit: Duration,

@@ -51,8 +51,8 @@ impl Default for Shell {
 }
 
 impl Shell {
-    /// Creates a shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV). A
-    /// `*` at either end of a name stands for any text.
+    /// Creates a shell whose commands see neither these environment variables nor those of
+    /// [`HIDDEN_ENV`](crate::shell::HIDDEN_ENV). A `*` at either end of a name stands for any text.
     #[must_use]
     pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self {

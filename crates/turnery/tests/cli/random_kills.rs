@@ -144,7 +144,7 @@ fn read_lines(home: &Home, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What the model was told of a call.
+/// Result of a call as the model was told it.
 #[derive(Clone, Copy, Debug)]
 enum CallFate {
     Done,

@@ -150,7 +150,8 @@ pub(super) async fn keep(pending: &Arc<PendingChanges>, reason: &str) -> WinnerC
     }
 }
 
-/// Returns the error of a prompt, after keeping the winner's changes if a loop could not be stored: it says where they are.
+/// Returns the error of a prompt, after keeping the winner's changes if a loop could not be stored: it says where they
+/// are.
 pub(super) async fn keep_unstored(
     error: PromptError,
     pending: Option<&Arc<PendingChanges>>,

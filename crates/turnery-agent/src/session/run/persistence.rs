@@ -71,11 +71,6 @@ impl LoopRun<'_> {
         }
         let record = Arc::new(record);
         self.commit.record = Some(Arc::clone(&record));
-        // A loop that is not in the conversation comes before the next one that is.
-        let interrupted = match record.on_chain {
-            true => self.task.conversation.interrupted.clone(),
-            false => Vec::new(),
-        };
         let outbox = self.task.env.effect_outbox.clone();
         let data = Commit {
             effects: outbox
@@ -89,20 +84,13 @@ impl LoopRun<'_> {
             tip: 0,
         };
         let store = Arc::clone(&self.task.env.store);
-        let group = self.task.group.clone();
-        self.commit.committing = Some(Box::pin(async move {
-            let mut data = data;
-            if let Some(outbox) = &outbox
-                && !interrupted.is_empty()
-            {
-                let earlier = outbox.read_effects(&*store, &interrupted).await?;
-                data.effects.splice(0..0, earlier);
+        self.commit.committing = Some(match self.task.group.clone() {
+            None => {
+                let interrupted = self.task.conversation.interrupted.clone();
+                Box::pin(commit_with_retry(store, data, outbox, interrupted))
             }
-            match group {
-                None => commit_with_retry(store, data, outbox).await,
-                Some(group) => group.commit(data).await,
-            }
-        }));
+            Some(group) => group.commit(data),
+        });
         self.limit_commit();
     }
 
@@ -190,16 +178,12 @@ impl LoopRun<'_> {
     }
 
     fn apply_commit(&mut self, head: u64) {
-        self.task.conversation.info.head_version = head;
-        self.task.conversation.info.updated_at = turnery_store::now();
         if let Some(record) = self.commit.record.clone() {
+            self.task.conversation.advance(head, &record);
             if !Self::is_continued(&record) {
                 self.guard.stop_renewing();
             }
             if record.on_chain {
-                self.task.conversation.info.tip_loop_id = Some(record.loop_id.clone());
-                self.task.conversation.frame_id.clone_from(&record.frame_id);
-                self.task.conversation.interrupted.clear();
                 self.previous_history = None;
             } else if !faulty!(KeepRejectedMessages) {
                 self.rewind_history();

@@ -7,14 +7,14 @@ use super::{
     scenario::{CANDIDATES, Scenario},
 };
 use crate::{
-    CandidateCheck, CommandJudgement, Event, EventKind, LoopId, LoopRecord, Outcome, Recorder,
-    TurnStop,
+    CandidateCheck, CommandJudgement, Event, EventKind, LoopId, LoopRecord, Outcome, TurnStop,
     oracle::{check_record, ensure::ensure},
     parallel_group::{
         JudgeReport, SelectionRule, eligible_candidates, parse_judge_reply, record_winner,
         select_by_command, select_candidate,
     },
     recover_interrupted_loops,
+    tests::harness::fold_events,
 };
 
 type Journal = Vec<Event>;
@@ -35,6 +35,7 @@ pub(super) fn explore_candidates() -> Result<usize, String> {
             Ok(())
         })?;
     }
+    check_judge_replies()?;
     let mut pairs = 0;
     for first in open[0].iter().chain(&ended[0]) {
         for second in open[1].iter().chain(&ended[1]) {
@@ -65,7 +66,7 @@ fn check_recovered_pair(journals: &[&Journal; 2], winner: Option<usize>) -> Resu
 
 /// Checks the choice of the winner among candidates that have ended, and its records.
 fn check_ended_pair(journals: &[&Journal; 2]) -> Result<(), String> {
-    let records: Vec<LoopRecord> = journals.iter().map(|it| record_of(it)).collect();
+    let records = journals.map(|journal| fold_events(journal).into_record().unwrap());
     let outcomes = records.iter().map(|it| it.outcome.as_ref().unwrap());
     let outcomes: Vec<&Outcome> = outcomes.collect();
     let is_finished = |place: &usize| matches!(outcomes[*place], Outcome::Finished(..));
@@ -122,6 +123,11 @@ fn check_ended_pair(journals: &[&Journal; 2]) -> Result<(), String> {
         };
         check_recorded_winner(journals, &records, winner, &report)?;
     }
+    Ok(())
+}
+
+/// Checks the choice of a judge among two candidates.
+fn check_judge_replies() -> Result<(), String> {
     for (reply, expected) in [
         ("1", Some(0)),
         ("the answer 2.", Some(1)),
@@ -167,14 +173,6 @@ fn check_recorded_winner(
         check_recovered_pair(&together, Some(winner))?;
     }
     Ok(())
-}
-
-fn record_of(journal: &Journal) -> LoopRecord {
-    let mut recorder = Recorder::new();
-    for event in journal {
-        recorder.fold(event);
-    }
-    recorder.into_record().unwrap()
 }
 
 fn check(place: usize, passes: bool) -> CandidateCheck {

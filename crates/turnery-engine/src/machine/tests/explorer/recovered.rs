@@ -19,7 +19,7 @@ impl ExplorerState {
     }
 }
 
-/// What the journal tells of a call.
+/// Facts about a call in the journal.
 #[derive(Default)]
 struct CallTrace<'e> {
     runs: bool,
