@@ -298,6 +298,45 @@ fn effects_of_a_killed_process_are_delivered_when_opened() {
     assert_eq!(second[1..], [again]);
 }
 
+/// Effects that a prompt requested before its process was killed are delivered once, with the next prompt or with the
+/// winner of the next comparison.
+// proves: JIDO-46
+#[test]
+fn effects_of_an_interrupted_prompt_are_delivered_after_the_next_loop() {
+    for is_comparison in [false, true] {
+        let (store, later) = expiring_store();
+        let (id, folder) = in_killed_process(async || {
+            let handler = TestHandler::new(&[]);
+            let script: &[&[ModelAct]] = &[ORDER_TWO, &[ModelAct::Hang]];
+            let world = fixture(store.clone(), script, &handler);
+            let (session, _seen) = world.session(LARGE_CAPACITY).await;
+            let _prompt = start_text(&session, "go");
+            yield_while(|| world.model.requests.lock().unwrap().len() < 2).await;
+            assert_eq!(handler.count(), 0);
+            (session.id().clone(), world.folder)
+        });
+        later.store(91, Ordering::SeqCst);
+        in_killed_process(async || {
+            let handler = TestHandler::new(&[]);
+            let candidates = ["a", "b"].map(|name| TestModel::new(name, &[DONE]));
+            let mut world = fixture_with(store.clone(), &[DONE], &candidates, |settings| {
+                settings.effect_handler = Some(handler.clone());
+            });
+            world.folder = folder;
+            let (session, _seen) = world.open(&id, false).await;
+            if is_comparison {
+                let pick = SelectionStrategy::First;
+                evaluate(&session, &["a", "b"], pick).await.unwrap();
+            } else {
+                run_text(&session, "go on").await;
+            }
+            session.close().await;
+            assert_eq!(handler.numbers(), [1, 4], "comparison: {is_comparison}");
+            assert_eq!(take(&*store, &id).await, NextEffect::Empty);
+        });
+    }
+}
+
 /// Fails in every way: five attempts in all, with growing delays, while the other effect is delivered at once. The
 /// user is told.
 #[tokio::test(start_paused = true)]
