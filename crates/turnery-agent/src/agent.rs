@@ -141,7 +141,7 @@ impl Agent {
         let mode = settings.mode;
         let servers = self.mcp_servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
-        Ok(self.start_session(info, mode, &[], settings, model, given))
+        Ok(self.start_session(info, mode, (&[], 0), settings, model, given))
     }
 
     /// Opens a stored session. With `replay`, the whole conversation is pushed to the outbox as
@@ -212,14 +212,11 @@ impl Agent {
                 history
             }
         };
-        if let Some(system) =
-            damage_notice::system_prompt_with_warning(&settings.system, &history.damage)
-        {
-            settings.system = system.into();
-        }
+        let damaged_places = damage_notice::count_damaged_places(&history.damage);
         let servers = self.mcp_servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
-        Ok(self.start_session(info, mode, &history.loops, settings, model, given))
+        let history = (&*history.loops, damaged_places);
+        Ok(self.start_session(info, mode, history, settings, model, given))
     }
 
     /// Recovers the journal that a dead process left behind and returns the damage found in it. A session
@@ -280,7 +277,7 @@ impl Agent {
         &self,
         info: SessionInfo,
         mode: Mode,
-        chain: &[Arc<LoopRecord>],
+        (chain, damaged_places): (&[Arc<LoopRecord>], usize),
         settings: Settings,
         model: Arc<dyn Model>,
         (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<McpServers>>),
@@ -314,6 +311,7 @@ impl Agent {
             outbox: ports.outbox,
             servers,
             info,
+            damaged_places,
             chain,
         };
         parts.spawn()

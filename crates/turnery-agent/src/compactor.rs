@@ -37,6 +37,8 @@ pub struct Compaction {
     pub view: ContextView,
     /// Size of the next request, as counted by the loop.
     pub size_before: ContextSize,
+    /// True if the provider rejected the request as too long, so that the context window is smaller than `size_before`.
+    pub has_overflowed: bool,
     /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub overhead_tokens: u64,
     /// Settings of the compaction. The target size and the summary length are lowered if the result would
@@ -125,7 +127,16 @@ impl Compaction {
         };
         let plan = plan_compaction(self.view.messages(), self.view.block(), &settings)
             .ok_or(CompactionError::NothingToSummarise)?;
-        let room = transcript_budget(model.info(), estimate);
+        let known = model.info().context_window.map(u64::from);
+        let proven = self.has_overflowed.then_some(self.size_before.tokens);
+        let window = known.into_iter().chain(proven).min();
+        // A window is measured in the provider's tokens, a transcript in estimated ones.
+        let counted = self.size_before.tokens.max(estimate).max(1);
+        let room = scale(
+            transcript_budget(model.info(), window, counted),
+            estimate,
+            counted,
+        );
         let request = self.to_request(&plan, room);
         let most = plan.max_summary_tokens().saturating_mul(MAX_OVERRUN_FACTOR);
         let response = call_model(model, request, most, begin()).await?;
@@ -133,10 +144,11 @@ impl Compaction {
         let summary = extract_summary(response, &plan)?;
         let (block, mut after) = plan.into_block(&summary, turnery_store::now());
         // Scales the estimate of the next request by the count of the current one.
-        let counted = u128::from(self.size_before.tokens.max(1));
-        let left = u128::from(after.tokens.saturating_add(self.overhead_tokens));
-        let left = left * counted / u128::from(estimate.max(1));
-        after.tokens = u64::try_from(left).unwrap_or(u64::MAX);
+        after.tokens = scale(
+            after.tokens.saturating_add(self.overhead_tokens),
+            self.size_before.tokens.max(1),
+            estimate.max(1),
+        );
         Ok((block, after))
     }
 
@@ -152,10 +164,17 @@ impl Compaction {
     }
 }
 
-/// Returns the maximum size of the transcript, so that the summary fits beside it. Unit: tokens.
-fn transcript_budget(info: &ModelInfo, estimate: u64) -> u64 {
-    let Some(window) = info.context_window.map(u64::from) else {
-        return estimate;
+/// Returns `tokens` times `factor` by `divisor`, which is not zero.
+fn scale(tokens: u64, factor: u64, divisor: u64) -> u64 {
+    let scaled = u128::from(tokens) * u128::from(factor) / u128::from(divisor);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// Returns the maximum size of the transcript of a conversation of `whole` tokens, so that the summary fits beside it in
+/// `window`. Unit: tokens.
+fn transcript_budget(info: &ModelInfo, window: Option<u64>, whole: u64) -> u64 {
+    let Some(window) = window else {
+        return whole;
     };
     let answer = u64::from(info.max_output).min(window / 2);
     (window - answer) * 9 / 10

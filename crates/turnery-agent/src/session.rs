@@ -37,6 +37,7 @@ mod run;
 mod running_call;
 mod server_prompt;
 mod spawn;
+mod system_prompt;
 mod task;
 mod tools;
 

@@ -24,6 +24,9 @@ pub struct UsageRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     rows: Vec<UsageRow>,
+    /// Usage of the single requests of each row, as far as they are known.
+    #[serde(skip)]
+    requests: Vec<Vec<Usage>>,
 }
 
 impl UsageReport {
@@ -43,6 +46,12 @@ impl UsageReport {
     #[must_use]
     pub fn rows(&self) -> &[UsageRow] {
         &self.rows
+    }
+
+    /// Returns the rows, each with the usage of its requests as far as they are known one by one.
+    pub(crate) fn rows_with_requests(&self) -> impl Iterator<Item = (&UsageRow, &[Usage])> {
+        let requests = self.requests.iter().map(Vec::as_slice);
+        self.rows.iter().zip(requests)
     }
 
     /// Returns the total usage.
@@ -89,11 +98,17 @@ pub(crate) fn child_usage_rows<'r>(
 /// Accumulator of a [`UsageReport`].
 #[derive(Default)]
 struct UsageLedger<'r> {
-    rows: BTreeMap<(&'r str, String), Usage>,
+    rows: BTreeMap<(&'r str, String), RowTotal>,
     /// Last cumulative usage of each child session, purpose and model (I6), across all loops.
     child_totals: HashMap<(&'r SessionId, &'r str, &'r str), Usage>,
     /// Parallel groups already counted: each branch's record carries the same judge (I10).
     counted_groups: HashSet<&'r [LoopId]>,
+}
+
+#[derive(Default)]
+struct RowTotal {
+    usage: Usage,
+    requests: Vec<Usage>,
 }
 
 impl<'r> UsageLedger<'r> {
@@ -101,12 +116,13 @@ impl<'r> UsageLedger<'r> {
         self.add_turns(record);
         self.add_children(record);
         if let Some(spent) = record.compaction_usage {
-            self.add_usage(source::COMPACTION, configured_model(record), spent);
+            // A sum if a loop was compacted several times, which is rare.
+            self.add_request(source::COMPACTION, configured_model(record), spent);
         }
         if let Some(group) = &record.parallel_group
             && self.counted_groups.insert(&group.all_loop_ids)
         {
-            self.add_usage(
+            self.add_request(
                 source::EVALUATION,
                 group
                     .judge
@@ -144,7 +160,7 @@ impl<'r> UsageLedger<'r> {
             let model = turn.output_message.as_ref().and_then(|id| answered.get(id));
             let model = model.cloned().unwrap_or_else(|| configured_model(record));
             attributed += spent;
-            self.add_usage(source::TURN, model, spent);
+            self.add_request(source::TURN, model, spent);
         }
         // Usage of old records that store no turns (LOOP-61).
         let rest = subtract_usage(record.usage, attributed);
@@ -153,26 +169,36 @@ impl<'r> UsageLedger<'r> {
         }
     }
 
-    fn add_usage(&mut self, source: &'r str, model: String, spent: Usage) {
-        if spent != Usage::default() {
-            *self.rows.entry((source, model)).or_default() += spent;
+    /// Adds the usage of one request.
+    fn add_request(&mut self, source: &'r str, model: String, spent: Usage) {
+        if let Some(row) = self.add_usage(source, model, spent) {
+            row.requests.push(spent);
         }
+    }
+
+    fn add_usage(&mut self, source: &'r str, model: String, spent: Usage) -> Option<&mut RowTotal> {
+        if spent == Usage::default() {
+            return None;
+        }
+        let row = self.rows.entry((source, model)).or_default();
+        row.usage += spent;
+        Some(row)
     }
 
     fn into_report(mut self) -> UsageReport {
         for ((_, source, model), spent) in std::mem::take(&mut self.child_totals) {
             self.add_usage(source, model.to_owned(), spent);
         }
-        let rows = self.rows.into_iter();
-        UsageReport {
-            rows: rows
-                .map(|((source, model), usage)| UsageRow {
-                    source: source.to_owned(),
-                    model,
-                    usage,
-                })
-                .collect(),
-        }
+        let rows = self.rows.into_iter().map(|((source, model), total)| {
+            let row = UsageRow {
+                source: source.to_owned(),
+                model,
+                usage: total.usage,
+            };
+            (row, total.requests)
+        });
+        let (rows, requests) = rows.unzip();
+        UsageReport { rows, requests }
     }
 }
 
@@ -184,7 +210,7 @@ fn configured_model(record: &LoopRecord) -> String {
     }
 }
 
-fn subtract_usage(all: Usage, part: Usage) -> Usage {
+pub(crate) fn subtract_usage(all: Usage, part: Usage) -> Usage {
     Usage {
         input: all.input.saturating_sub(part.input),
         output: all.output.saturating_sub(part.output),

@@ -16,7 +16,9 @@ pub use session_cost::{CURRENCY, SessionCost};
 use crate::client::OutboxItem;
 use call::OpenCalls;
 use serde_json::Value;
-use turnery_engine::{Event, EventKind, LoopId, MessageId, ModelDelta, Usage, render_value};
+use turnery_engine::{
+    Event, EventKind, LoopId, Message, MessageId, ModelDelta, Usage, render_value,
+};
 
 /// View of one session: remembers what was shown of the running loop.
 #[derive(Debug, Default)]
@@ -67,6 +69,12 @@ impl SessionView {
                     true => MessageState::Streamed,
                     false => MessageState::New,
                 };
+                if let Message::Assistant {
+                    provider, model, ..
+                } = &message.message
+                {
+                    self.session_cost.set_answering_model(provider, model);
+                }
                 show(ViewChange::Message { message, state });
             }
             EventKind::ToolCallRequested { call, detail } => {

@@ -40,6 +40,9 @@ pub struct ConfigSnapshot {
     /// Hash of the system prompt, which tells a replay from a change: 16 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_hash: Option<String>,
+    /// System prompt, if it is not that of the loops before: a session that is opened again goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     /// Hash of the names, descriptions and schemas of the tools: 16 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_hash: Option<String>,

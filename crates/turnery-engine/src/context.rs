@@ -69,8 +69,18 @@ fn parent_in_chain<'l>(by_id: &LoopIndex<'l>, record: &'l LoopRecord) -> Option<
 pub struct ContextView {
     messages: Arc<Vec<Arc<LlmMessage>>>,
     size: ContextSize,
+    measured: Option<MeasuredSize>,
     block: Option<Arc<CompactionBlock>>,
     rewind_point: RewindPoint,
+}
+
+/// Token count of the provider for the latest response that has one, and its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MeasuredSize {
+    /// Counted tokens, including the system prompt and the tools.
+    tokens: u64,
+    /// Estimated tokens of the messages up to and including the response.
+    estimate: u64,
 }
 
 /// State at the start of the current loop, for [`ContextView::rewind`].
@@ -78,6 +88,7 @@ pub struct ContextView {
 struct RewindPoint {
     length: usize,
     size: ContextSize,
+    measured: Option<MeasuredSize>,
     block: Option<Arc<CompactionBlock>>,
     /// Messages before a block was applied, if one was.
     messages_before_block: Option<Arc<Vec<Arc<LlmMessage>>>>,
@@ -117,10 +128,28 @@ impl ContextView {
         &self.messages
     }
 
-    /// Returns the total size of the messages.
+    /// Returns the estimated size of the messages.
     #[must_use]
     pub fn size(&self) -> ContextSize {
         self.size
+    }
+
+    /// Returns the size of the next request: the provider's token count for the latest response and everything before
+    /// it, and an estimate of the rest. Without a count all is estimated, with `overhead_tokens` for the system prompt
+    /// and the tools.
+    #[must_use]
+    pub fn request_size(&self, overhead_tokens: u64) -> ContextSize {
+        let tokens = match self.measured {
+            Some(measured) => {
+                let rest = self.size.tokens.saturating_sub(measured.estimate);
+                measured.tokens.saturating_add(rest)
+            }
+            None => self.size.tokens.saturating_add(overhead_tokens),
+        };
+        ContextSize {
+            tokens,
+            ..self.size
+        }
     }
 
     /// Returns the block that replaces the older messages.
@@ -131,18 +160,37 @@ impl ContextView {
 
     /// Appends a complete message. Does not copy unless the messages of the last request are still shared.
     pub fn push(&mut self, message: Arc<LlmMessage>) {
-        self.size += ContextSize::of_message(&message.message);
+        self.count(&message.message);
         Arc::make_mut(&mut self.messages).push(message);
+    }
+
+    /// Adds the size of the next message, which a usage report replaces.
+    fn count(&mut self, message: &Message) {
+        self.size += ContextSize::of_message(message);
+        let tokens = message.usage().map_or(0, |usage| usage.context_tokens());
+        if tokens > 0 {
+            self.measured = Some(MeasuredSize {
+                tokens,
+                estimate: self.size.tokens,
+            });
+        }
     }
 
     /// Applies a block to the messages that it replaces, in time linear in their number (LOOP-47). Returns
     /// false and changes nothing if the block is invalid: it names a missing message, has no summary, or
     /// separates a call from its results.
     pub fn apply_block(&mut self, block: &CompactionBlock) -> bool {
-        let Some(messages) = overlay_block(&self.messages, block) else {
+        let Some((messages, kept)) = overlay_block(&self.messages, block) else {
             return false;
         };
-        self.size = messages.iter().sum();
+        self.size = ContextSize::default();
+        for (at, message) in messages.iter().enumerate() {
+            self.count(&message.message);
+            if at < kept {
+                // The counts of kept responses include messages that are gone.
+                self.measured = None;
+            }
+        }
         let covered = std::mem::replace(&mut self.messages, Arc::new(messages));
         self.rewind_point
             .messages_before_block
@@ -156,6 +204,7 @@ impl ContextView {
         self.rewind_point = RewindPoint {
             length: self.messages.len(),
             size: self.size,
+            measured: self.measured,
             block: self.block.clone(),
             messages_before_block: None,
         };
@@ -168,16 +217,17 @@ impl ContextView {
         }
         Arc::make_mut(&mut self.messages).truncate(self.rewind_point.length);
         self.size = self.rewind_point.size;
+        self.measured = self.rewind_point.measured;
         self.block.clone_from(&self.rewind_point.block);
     }
 }
 
 /// Returns the messages with a block applied: those that the block keeps around its summary, then those after
-/// `through`.
+/// `through`; and the number of the former.
 fn overlay_block(
     messages: &[Arc<LlmMessage>],
     block: &CompactionBlock,
-) -> Option<Vec<Arc<LlmMessage>>> {
+) -> Option<(Vec<Arc<LlmMessage>>, usize)> {
     let is_last = |message: &Arc<LlmMessage>| message.message_id == block.through;
     let (covered, after) = messages.split_at(messages.iter().rposition(is_last)? + 1);
     if block.keep_compacted.is_empty() {
@@ -201,7 +251,7 @@ fn overlay_block(
         seen.push(Arc::clone(message));
     }
     seen.extend(after.iter().cloned());
-    has_all_results(&seen).then_some(seen)
+    has_all_results(&seen).then_some((seen, kept))
 }
 
 /// Checks that each call is followed by its results, in call order, before any other message (D-16).

@@ -33,6 +33,7 @@ mod session_title;
 #[cfg(test)]
 mod tests;
 mod timestamp;
+mod tool_choice;
 pub mod usage;
 mod visits;
 
@@ -50,10 +51,11 @@ pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{
     CallAnnouncement, CommitError, ContextBudget, Effect, Input, Limits, Loop, LoopFinish,
-    LoopSpec, Price, QueueMode, Spending, Termination,
+    LoopSpec, Price, PriceTier, QueueMode, Spending, Termination,
 };
 pub use message::{
-    AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,
+    AudioData, AudioFormat, Content, DocumentData, ImageData, LlmMessage, Message, MessageStop,
+    RequestFingerprint, Role,
 };
 pub use outcome::{
     EndKind, LimitKind, Outcome, OutcomeReport, ProviderFailure, ReachedLimit, StopClass,
@@ -78,4 +80,5 @@ pub use response::{
 };
 pub use response_text::ResponseText;
 pub use timestamp::Timestamp;
+pub use tool_choice::ToolChoice;
 pub use usage::{ChildUsage, Usage};

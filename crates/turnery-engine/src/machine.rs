@@ -36,7 +36,9 @@ mod turn;
 
 pub use effect::{CommitError, Effect, LoopFinish};
 pub use input::{CallAnnouncement, Input};
-pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending, Termination};
+pub use spec::{
+    ContextBudget, Limits, LoopSpec, Price, PriceTier, QueueMode, Spending, Termination,
+};
 
 use crate::{ChildUsage, ContinuationKind, EventKind, ReachedLimit, Timestamp, Usage};
 use call_batch::CallBatch;
@@ -76,6 +78,8 @@ pub struct Loop {
     grace_started: bool,
     /// True once the grace period is over: the loop no longer waits for anything.
     is_grace_over: bool,
+    /// True if the model was reminded in this turn that it must finish (UP-33).
+    was_reminded: bool,
     /// Limit that was reached, while the model may give its last reply (C-4).
     last_reply_limit: Option<ReachedLimit>,
     stage: Stage,
@@ -100,6 +104,7 @@ impl Loop {
             halt: None,
             grace_started: false,
             is_grace_over: false,
+            was_reminded: false,
             last_reply_limit: None,
             stage: Stage::Finished,
             spec,

@@ -48,6 +48,9 @@ pub enum Message {
         /// Error message, if `stop` is `Error`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Request that the response answers, if the adapter reported it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestFingerprint>,
     },
     /// Result of a tool call.
     ToolResult {
@@ -95,6 +98,7 @@ impl Message {
             provider: String::new(),
             usage: None,
             error: None,
+            request: None,
         }
     }
 
@@ -178,6 +182,8 @@ pub enum Content {
     Image(ImageData),
     /// Audio.
     Audio(AudioData),
+    /// Document.
+    Document(DocumentData),
     /// Reasoning with the provider's signature, returned to the provider byte for byte.
     Thinking {
         /// Readable reasoning; may be empty.
@@ -246,6 +252,34 @@ pub struct AudioData {
     pub mime_type: String,
     /// Base64-encoded bytes, as model APIs take them.
     pub base64: Arc<str>,
+}
+
+/// Document with pages, shared by the messages and events that contain it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentData {
+    /// File name for the model, for example `report.pdf`.
+    pub name: String,
+    /// MIME type: [`PDF_MIME_TYPE`](Self::PDF_MIME_TYPE).
+    pub mime_type: String,
+    /// Base64-encoded bytes, as model APIs take them.
+    pub base64: Arc<str>,
+}
+
+impl DocumentData {
+    /// MIME type of the documents that model APIs accept.
+    pub const PDF_MIME_TYPE: &str = "application/pdf";
+}
+
+/// Identifies the request that a response answers. Reasoning is sent back only to the same model, and signed reasoning
+/// only after the same messages, because providers reject it elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestFingerprint {
+    /// Model as it was requested; a provider often reports a longer name.
+    pub model: String,
+    /// Hash of the system prompt, the tools and the ids of the messages.
+    pub context: String,
 }
 
 /// Audio format; model APIs accept these two.

@@ -22,7 +22,8 @@ pub(crate) mod source;
 pub(crate) mod tool_result;
 
 use crate::{
-    Content, Message, MessageStop, ModelStop, ToolCall, ToolResult, Usage, message::join_text,
+    Content, Message, MessageStop, ModelStop, RequestFingerprint, ToolCall, ToolResult, Usage,
+    message::join_text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,10 +44,13 @@ pub struct Response {
     pub model: String,
     /// Provider that served the model.
     pub provider: String,
-    /// Results of the calls, in call order. Empty until the calls were executed; set only by execution and
-    /// [`Response::with_tool_results`] (JIDO-14, JIDO-73).
+    /// Results of the calls, in call order. Empty until the calls were executed; set only by execution, by
+    /// [`Response::with_tool_results`], and by reading a stored response or a result map (JIDO-14, JIDO-73).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_results: Vec<ToolResult>,
+    /// Request that the response answers, if the adapter reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestFingerprint>,
 }
 
 /// Kind of a response (JIDO-8).
@@ -151,6 +155,7 @@ impl Response {
             provider: self.provider,
             usage: self.usage,
             error: None,
+            request: self.request,
         }
     }
 

@@ -117,6 +117,7 @@ mod tests {
                 provider: "p".to_owned(),
                 usage: None,
                 error: None,
+                request: None,
             },
         })
     }

@@ -4,10 +4,13 @@ use crate::{
     anthropic::Anthropic,
     dialect::{ApiDescriptor, ApiDialect as _},
     endpoint::Endpoint,
+    gemini::Gemini,
     model::{Model, ModelInfo},
     openai::OpenAi,
     provider::{Api, CallLimits},
+    providers,
     remote_model::RemoteModel,
+    responses::Responses,
 };
 use std::sync::Arc;
 
@@ -17,6 +20,19 @@ impl Api {
         match self {
             Self::Anthropic => Anthropic::API,
             Self::OpenAi => OpenAi::API,
+            Self::OpenAiResponses => Responses::API,
+            Self::Gemini => Gemini::API,
+        }
+    }
+
+    /// Returns true if the server at `base_url` accepts documents.
+    pub(crate) fn takes_documents(self, base_url: &str) -> bool {
+        match self {
+            Self::Anthropic | Self::Gemini => true,
+            Self::OpenAi => providers::takes_documents_at(base_url),
+            Self::OpenAiResponses => {
+                providers::is_openai_at(base_url) || providers::takes_documents_at(base_url)
+            }
         }
     }
 
@@ -35,7 +51,15 @@ impl Api {
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::OpenAi => {
-                let dialect = OpenAi::new(base_url, is_limit_chosen);
+                let dialect = OpenAi::new(base_url, &info.name.model, is_limit_chosen);
+                Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
+            }
+            Self::OpenAiResponses => {
+                let dialect = Responses::new(base_url, is_limit_chosen);
+                Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
+            }
+            Self::Gemini => {
+                let dialect = Gemini::new(is_limit_chosen);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
         }

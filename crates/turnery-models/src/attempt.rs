@@ -4,10 +4,10 @@ use crate::{
     ModelEventSender,
     dialect::{ResponseReader, StreamError, StreamStatus},
     endpoint::Endpoint,
-    errors,
+    errors::{self, ProviderError},
     retry::AttemptError,
     silence::{SilenceError, SilenceTimer},
-    sse::SseDecoder,
+    sse::{SseDecoder, SseKind},
 };
 use bytes::Bytes;
 use std::{future::Future, panic};
@@ -31,6 +31,8 @@ pub(crate) struct ResponseReceiver<'a, R> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) reader: R,
     pub(crate) limits: ResponseLimits,
+    /// Number of blocks of the parts of the response before this one.
+    pub(crate) first_block: u32,
     pub(crate) sender: &'a ModelEventSender,
     /// Set to true with the first delta.
     pub(crate) has_sent: &'a mut bool,
@@ -75,12 +77,21 @@ impl<R: ResponseReader> ResponseReceiver<'_, R> {
     ) -> Result<StreamStatus, AttemptError> {
         let mut deltas = Vec::new();
         let mut bytes_since_yield = 0;
-        while let Some(data) = decoder.next_data(is_last) {
-            let data = data.map_err(|why| {
+        while let Some(event) = decoder.next_event(is_last) {
+            let event = event.map_err(|why| {
                 self.stream_error(StreamError::Violation(why.to_string()), is_last)
             })?;
+            let data = event.data;
+            let reported = match event.kind {
+                SseKind::Data => None,
+                SseKind::Error => Some(ProviderError::from_error_event(data)),
+                SseKind::Bare => ProviderError::within(data),
+            };
+            if let Some(error) = reported {
+                return Err(model_error(self.endpoint, StreamError::Provider(error)).into());
+            }
             // Some servers send empty events as keep-alives.
-            if data.trim_ascii().is_empty() {
+            if event.kind == SseKind::Bare || data.trim_ascii().is_empty() {
                 continue;
             }
             bytes_since_yield += data.len();
@@ -108,8 +119,12 @@ impl<R: ResponseReader> ResponseReceiver<'_, R> {
     }
 
     async fn send_deltas(&mut self, deltas: &mut Vec<ModelDelta>) {
-        for delta in deltas.drain(..) {
+        for mut delta in deltas.drain(..) {
             *self.has_sent = true;
+            let (ModelDelta::Text { block, .. }
+            | ModelDelta::Thinking { block, .. }
+            | ModelDelta::ToolCallArgs { block, .. }) = &mut delta;
+            *block = block.saturating_add(self.first_block);
             self.sender.send_delta(delta).await;
         }
     }

@@ -3,6 +3,7 @@
 use crate::{
     errors::ProviderError,
     model::{ModelInfo, ModelRequest},
+    schema_dialect::SchemaDialect,
 };
 use turnery_engine::{CallIds, ModelDelta, Response, ResponseSize};
 
@@ -11,7 +12,7 @@ use turnery_engine::{CallIds, ModelDelta, Response, ResponseSize};
 pub(crate) struct ApiDescriptor {
     /// Name of the API in records.
     pub(crate) record_name: &'static str,
-    /// Path of model calls below the base URL.
+    /// Path of model calls below the base URL; `{model}` stands for the name of the model.
     pub(crate) path: &'static str,
     /// Path of the list of models below the base URL.
     pub(crate) models_path: &'static str,
@@ -28,8 +29,29 @@ pub(crate) trait ApiDialect: Send + Sync + 'static {
     /// Paths and headers of the API.
     const API: ApiDescriptor;
 
+    /// Returns the part of JSON Schema that the model's provider accepts.
+    fn schema_dialect(&self, _model: &str) -> SchemaDialect {
+        SchemaDialect::OpenAi
+    }
+
     /// Returns the request body as JSON.
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>>;
+
+    /// Returns the headers of model calls, besides the key.
+    fn headers(&self, _info: &ModelInfo) -> &'static [(&'static str, &'static str)] {
+        Self::API.headers
+    }
+
+    /// Returns the request that continues `response`, which the server paused; `None` if it is complete. `body` is the
+    /// first request.
+    fn continuation(
+        &self,
+        _info: &ModelInfo,
+        _body: &[u8],
+        _response: &Response,
+    ) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Creates a reader of one response.
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> Self::Reader;

@@ -1,15 +1,27 @@
 //! The destination of model calls: an address, a key and time limits.
 
 use crate::{
+    custom_headers::header_map,
     model::ModelEventSender,
     provider::{CallLimits, ProviderConfig, ProviderSource, strip_credentials},
     providers::{default_key_hint, url_hint},
     redact,
     silence::{SilenceLimits, SilenceTimer},
 };
-use reqwest::Url;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Url, header::HeaderMap};
 use secrecy::{ExposeSecret as _, SecretString};
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
+
+/// Characters of a model name that are encoded in a path.
+const ENCODED_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Shortest header value that is masked; shorter ones are words that occur in any text. Unit: bytes.
+const MIN_SECRET_BYTES: usize = 8;
 
 /// Destination of the calls to one provider.
 pub(crate) struct Endpoint {
@@ -25,11 +37,17 @@ pub(crate) struct Endpoint {
     live: Option<Arc<dyn ProviderSource>>,
     pub(crate) key_hint: String,
     pub(crate) url_hint: String,
+    /// Headers from the configuration, and their values as written.
+    pub(crate) headers: Result<HeaderMap, String>,
+    secrets: Vec<SecretString>,
+    /// File with further root certificates.
+    pub(crate) ca_file: Option<PathBuf>,
     silence: SilenceLimits,
 }
 
 impl Endpoint {
-    /// Creates the endpoint of `model` at `path` below the provider's base URL. Does not access the network.
+    /// Creates the endpoint of `model` at `path` below the provider's base URL, with `{model}` in the path replaced by
+    /// the name. Does not access the network.
     pub(crate) fn new(
         config: &ProviderConfig,
         model: &str,
@@ -41,17 +59,26 @@ impl Endpoint {
             Some(rest) if base.ends_with("/v1") => rest,
             Some(_) | None => path,
         };
+        let path = path.replace("{model}", &percent_encode(model));
         let is_local = config.key_hint.is_empty();
         Self {
             provider: config.name.clone(),
             model: model.to_owned(),
-            url: Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string()),
+            url: parse_url(base).and_then(|_| parse_url(&format!("{base}{path}"))),
             display_url: strip_credentials(base),
             base_url: config.base_url.clone(),
             key: config.key.clone(),
             live: None,
             key_hint: config.key_hint.clone(),
             url_hint: url_hint(&config.name),
+            headers: header_map(&config.headers),
+            secrets: config
+                .headers
+                .iter()
+                .map(|(_, value)| value.clone())
+                .filter(|value| value.expose_secret().len() >= MIN_SECRET_BYTES)
+                .collect(),
+            ca_file: config.ca_file.clone(),
             silence: SilenceLimits::new(limits, is_local),
         }
     }
@@ -91,12 +118,29 @@ impl Endpoint {
         }
     }
 
-    /// Returns `text` without the key, in case a server echoed it in any encoding.
+    /// Returns `text` without the key and the configured headers, in case a server echoed them in any encoding.
     pub(crate) fn without_key(&self, text: &str) -> String {
         let (first, now) = (self.key.as_ref(), self.key());
         let keys = [first, now.as_ref()].into_iter().flatten();
+        let keys = keys.chain(&self.secrets);
         keys.fold(text.to_owned(), |text, key| {
             redact::redact_key(&text, key.expose_secret())
         })
     }
+}
+
+/// Parses a URL that can be called.
+fn parse_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(format!(
+            "it must begin with http:// or https://, not {scheme}:"
+        )),
+    }
+}
+
+/// Encodes everything but letters, digits, `-`, `.`, `_` and `~`.
+fn percent_encode(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED_IN_PATHS).to_string()
 }

@@ -3,9 +3,11 @@
 //! Guarantees: no two adjacent items have the same kind, each call is directly followed by exactly one result,
 //! results are in call order, and no item is empty. The content of a result may be empty.
 
-use crate::ModelInfo;
+use crate::{ModelInfo, ModelRequest, context_hash::ContextHash};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
-use turnery_engine::{AudioData, AudioFormat, CallId, Content, ImageData, LlmMessage, Message};
+use turnery_engine::{
+    AudioData, AudioFormat, CallId, Content, DocumentData, ImageData, LlmMessage, Message,
+};
 
 /// Result of a call whose real result was never stored.
 const MISSING_RESULT: &str = "No result: the call was cut short.";
@@ -14,7 +16,7 @@ const MISSING_RESULT: &str = "No result: the call was cut short.";
 #[derive(Debug)]
 pub(crate) enum HistoryItem<'a> {
     User(Vec<InputContent<'a>>),
-    /// Without reasoning and opaque blocks of other providers, which are meaningless to this one.
+    /// Without reasoning and opaque blocks that the model would reject or misread.
     Assistant(Vec<&'a Content>),
     /// Results, directly after the assistant message with the calls.
     Results(Vec<CallResult<'a>>),
@@ -26,6 +28,7 @@ pub(crate) enum InputContent<'a> {
     Text(Cow<'a, str>),
     Image(&'a ImageData),
     Audio(AudioFormat, &'a AudioData),
+    Document(&'a DocumentData),
 }
 
 /// Result of one call.
@@ -36,14 +39,25 @@ pub(crate) struct CallResult<'a> {
     pub(crate) is_error: bool,
 }
 
+/// Where reasoning is sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReasoningScope {
+    /// To the model that produced it.
+    SameModel,
+    /// To the model that produced it, after the same system prompt, tools and messages: the provider signs them along.
+    SameContext,
+}
+
 /// Returns the conversation for this model.
 pub(crate) fn build_history<'a>(
-    messages: &'a [Arc<LlmMessage>],
+    request: &'a ModelRequest,
     info: &ModelInfo,
+    scope: ReasoningScope,
 ) -> Vec<HistoryItem<'a>> {
-    let provider = info.name.provider.as_str();
+    let messages = request.messages.as_slice();
     let convert = |content| input_content(content, info);
     let results = results_by_call(messages);
+    let mut context = (scope == ReasoningScope::SameContext).then(|| ContextHash::new(request));
     let mut turns = Vec::with_capacity(messages.len());
     for message in messages {
         match &message.message {
@@ -53,10 +67,21 @@ pub(crate) fn build_history<'a>(
             Message::User { content } => push_user(&mut turns, convert(content)),
             Message::Assistant {
                 content,
-                provider: author,
+                provider,
+                model,
+                request,
                 ..
             } => {
-                let kept = |item: &&Content| is_sent_back(item, author, provider);
+                let requested = request.as_ref().map_or(model, |request| &request.model);
+                let is_own = *provider == info.name.provider && *requested == info.name.model;
+                let fits = || match (&context, request) {
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                    (Some(context), Some(request)) => context.to_hex() == request.context,
+                };
+                let has_reasoning = content.iter().any(is_reasoning);
+                let keeps_reasoning = has_reasoning && is_own && fits();
+                let kept = |item: &&Content| is_sent_back(item, keeps_reasoning);
                 push_assistant(&mut turns, content.iter().filter(kept).collect());
                 let answers: Vec<CallResult<'_>> = message
                     .message
@@ -68,6 +93,9 @@ pub(crate) fn build_history<'a>(
                 }
             }
             Message::ToolResult { .. } => {}
+        }
+        if let Some(context) = &mut context {
+            context.push(message);
         }
     }
     turns
@@ -122,10 +150,17 @@ fn input_content<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<InputConte
         .filter_map(|item| match item {
             Content::Text { text } if is_blank(text) => None,
             Content::Text { text } => Some(InputContent::Text(Cow::Borrowed(text))),
-            Content::Image(image) => Some(InputContent::Image(image)),
+            Content::Image(image) => Some(match info.images {
+                true => InputContent::Image(image),
+                false => image_placeholder(image),
+            }),
             Content::Audio(audio) => Some(match AudioFormat::from_mime_type(&audio.mime_type) {
                 Some(format) if info.audio => InputContent::Audio(format, audio),
                 Some(_) | None => audio_placeholder(audio),
+            }),
+            Content::Document(document) => Some(match info.documents {
+                true => InputContent::Document(document),
+                false => document_placeholder(document),
             }),
             Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
         })
@@ -140,21 +175,38 @@ pub(crate) fn audio_placeholder<'a>(audio: &AudioData) -> InputContent<'a> {
     )))
 }
 
+/// Replaces an image for a model that accepts none.
+fn image_placeholder<'a>(image: &ImageData) -> InputContent<'a> {
+    InputContent::Text(Cow::Owned(format!(
+        "[a picture ({}) is left out here: this model takes none]",
+        image.mime_type
+    )))
+}
+
+/// Replaces a document for a model that accepts none.
+pub(crate) fn document_placeholder<'a>(document: &DocumentData) -> InputContent<'a> {
+    InputContent::Text(Cow::Owned(format!(
+        "[the document {} is left out here: this model takes none, but its text can be extracted with a tool]",
+        document.name
+    )))
+}
+
 /// Returns true if there is only white space. Stops at the first other character, unlike `trim`.
 fn is_blank(text: &str) -> bool {
     text.trim_start().is_empty()
 }
 
-/// Returns true if a block of an assistant message by `author` is sent back to `provider`.
-fn is_sent_back(item: &Content, author: &str, provider: &str) -> bool {
+fn is_reasoning(item: &Content) -> bool {
+    matches!(item, Content::Thinking { .. } | Content::Opaque { .. })
+}
+
+/// Returns true if a block of an assistant message is sent back.
+fn is_sent_back(item: &Content, keeps_reasoning: bool) -> bool {
     match item {
         Content::Text { text } => !is_blank(text),
         Content::ToolCall(_) => true,
-        Content::Thinking { .. } => author == provider,
-        Content::Opaque {
-            provider: author, ..
-        } => author == provider,
-        Content::Image(_) | Content::Audio(_) => false,
+        Content::Thinking { .. } | Content::Opaque { .. } => keeps_reasoning,
+        Content::Image(_) | Content::Audio(_) | Content::Document(_) => false,
     }
 }
 

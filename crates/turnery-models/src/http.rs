@@ -1,4 +1,4 @@
-//! HTTP transport: one client per process, POST requests with event-stream responses, and timeouts for silent
+//! HTTP transport: clients shared by the process, POST requests with event-stream responses, and timeouts for silent
 //! ones.
 
 use crate::{
@@ -10,15 +10,26 @@ use crate::{
     silence::SilenceTimer,
 };
 use reqwest::{
-    Client, Method, RequestBuilder, Response, Url, header::HeaderValue, redirect::Policy,
+    Certificate, Client, Method, RequestBuilder, Response, Url, header::HeaderValue,
+    redirect::Policy,
 };
 use secrecy::ExposeSecret as _;
-use std::{error::Error, io, net::IpAddr, sync::OnceLock, time::Duration};
+use std::{
+    error::Error,
+    fs, io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::time::timeout;
 use turnery_engine::{ModelError, ModelErrorKind};
 
 /// Largest part read of a document. Unit: bytes.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+
+/// Longest time until a connection is made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time spent reading the body of an error or a document.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -57,9 +68,7 @@ impl Endpoint {
     /// Returns true if nothing listens at this loopback address: a server that is not running will not start
     /// within seconds, so the error is reported without a retry.
     fn is_refused_locally(&self, error: &reqwest::Error) -> bool {
-        let host = self.url.as_ref().ok().and_then(Url::host_str).unwrap_or("");
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse();
-        let is_here = host == "localhost" || address.is_ok_and(|at: IpAddr| at.is_loopback());
+        let is_here = self.url.as_ref().is_ok_and(is_loopback);
         let mut cause = error.source();
         while let Some(error) = cause {
             let io_error = error.downcast_ref::<io::Error>();
@@ -83,16 +92,48 @@ impl Endpoint {
             .clone()
             .map_err(|why| errors::invalid_url(self, &why))?;
         let key_header_value = self.key_header_value(key_prefix)?;
-        let mut request = shared_client(url.scheme() == "https")
-            .map_err(|error| errors::client_setup_failed(self, &error))?
-            .request(method, url);
+        let own_headers = self.headers.clone();
+        let own_headers = own_headers.map_err(|why| errors::invalid_headers(self, &why))?;
+        let client = self.client(&url)?;
+        let mut request = client.request(method, url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         if let Some(value) = key_header_value {
             request = request.header(key_header, value);
         }
-        Ok(request)
+        // Replaces headers of the same name, such as the one for the key.
+        Ok(request.headers(own_headers))
+    }
+
+    /// Returns the client for `url`.
+    fn client(&self, url: &Url) -> Result<Client, ModelError> {
+        let kind = ClientKind {
+            is_secure: url.scheme() == "https",
+            is_local: is_loopback(url),
+            ca_file: self.ca_file.clone(),
+        };
+        let certificates = |path: &Path| {
+            let read = fs::read(path).map_err(|error| error.to_string());
+            let parsed = read.and_then(|pem| {
+                let parsed = Certificate::from_pem_bundle(&pem);
+                parsed.map_err(|error| error.to_string())
+            });
+            match parsed {
+                Ok(certificates) if certificates.is_empty() => Err("it holds none".to_owned()),
+                parsed => parsed,
+            }
+            .map_err(|why| errors::invalid_certificates(self, path, &why))
+        };
+        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(it, _)| *it == kind) {
+            return Ok(client.clone());
+        }
+        let roots = kind.ca_file.as_deref().map(certificates).transpose()?;
+        let client = build_client(&kind, roots.unwrap_or_default())
+            .map_err(|error| errors::client_setup_failed(self, &error))?;
+        clients.push((kind, client.clone()));
+        Ok(client)
     }
 
     /// Fetches a document.
@@ -101,7 +142,23 @@ impl Endpoint {
         key: (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
     ) -> Result<String, ModelError> {
-        let request = self.build_request(Method::GET, key, headers)?;
+        self.fetch_document(self.build_request(Method::GET, key, headers)?)
+            .await
+    }
+
+    /// Sends a JSON `body`, and returns the document that answers it.
+    pub(crate) async fn ask(
+        &self,
+        body: String,
+        key: (&'static str, &'static str),
+        headers: &[(&'static str, &'static str)],
+    ) -> Result<String, ModelError> {
+        let request = self.build_request(Method::POST, key, headers)?;
+        let request = request.header("content-type", "application/json");
+        self.fetch_document(request.body(body)).await
+    }
+
+    async fn fetch_document(&self, request: RequestBuilder) -> Result<String, ModelError> {
         let request = request.header("accept", "application/json");
         let mut silence = self.start_silence_timer(None);
         let sent = self.send(request, &mut silence).await;
@@ -218,31 +275,49 @@ impl EventStream {
     }
 }
 
-/// Returns the process-wide client for HTTP or HTTPS. The HTTPS client loads the system's certificates when it
-/// is built, which users of local models need not wait for.
-fn shared_client(secure: bool) -> Result<&'static Client, reqwest::Error> {
-    static PLAIN: OnceLock<Client> = OnceLock::new();
-    static SECURE: OnceLock<Client> = OnceLock::new();
-    let slot = if secure { &SECURE } else { &PLAIN };
-    if let Some(client) = slot.get() {
-        return Ok(client);
-    }
+/// Clients of the process by kind: each keeps its connections for the next call. There are as many as there are
+/// certificate files in the configuration, and a few more.
+static CLIENTS: Mutex<Vec<(ClientKind, Client)>> = Mutex::new(Vec::new());
+
+/// What distinguishes clients.
+#[derive(PartialEq)]
+struct ClientKind {
+    /// A client for HTTPS loads the system's certificates when it is built, which users of local models need not wait
+    /// for.
+    is_secure: bool,
+    /// A client for this machine ignores the proxy of the environment, which cannot reach it.
+    is_local: bool,
+    ca_file: Option<PathBuf>,
+}
+
+/// Creates a client. Proxies come from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; on Linux
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's certificates.
+fn build_client(kind: &ClientKind, roots: Vec<Certificate>) -> Result<Client, reqwest::Error> {
     // An error means that a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("turnery/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(Duration::from_secs(10))
+        .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(Duration::from_secs(90))
         .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(30))
         .redirect(Policy::none());
-    let builder = if secure {
-        builder
-    } else {
-        builder.tls_certs_only([])
+    let builder = match kind.is_secure {
+        true => builder.tls_certs_merge(roots),
+        false => builder.tls_certs_only([]),
     };
-    let client = builder.build()?;
-    Ok(slot.get_or_init(|| client))
+    match kind.is_local {
+        true => builder.no_proxy(),
+        false => builder,
+    }
+    .build()
+}
+
+/// Returns true for addresses of this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+    host == "localhost" || address.is_ok_and(|at: IpAddr| at.is_loopback())
 }
 
 /// Initial capacity of a request body, sufficient for most of them. Unit: bytes.

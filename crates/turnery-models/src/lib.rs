@@ -10,14 +10,19 @@ pub mod scripted;
 mod anthropic;
 mod api;
 mod attempt;
+mod context_hash;
+mod custom_headers;
 mod dialect;
 mod endpoint;
 mod errors;
+mod fallback;
+mod gemini;
 mod history;
 mod http;
 mod json_str;
 mod key_check;
 mod model_catalogue;
+mod model_list;
 mod model_name;
 mod model_overrides;
 mod openai;
@@ -27,6 +32,8 @@ mod providers;
 mod redact;
 mod remote_model;
 mod response_accumulator;
+mod responses;
+mod schema_dialect;
 mod served_models;
 mod silence;
 mod sse;
@@ -36,13 +43,17 @@ mod token_count;
 pub use key_check::check_key;
 pub use model::{
     Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest, RetryNotice, SilenceNotice,
-    Thinking,
+    Thinking, ToolChoice,
 };
+pub use model_catalogue::{
+    CataloguePrice, ModelFacts, ThinkingBudget, ThinkingControl, ThinkingLevel, is_listed_model,
+};
+pub use model_list::ServedModel;
 pub use model_name::{ModelName, UnknownModelError};
 pub use model_overrides::ModelOverride;
-pub use model_registry::ModelRegistry;
+pub use model_registry::{DEFAULT_MAX_OUTPUT, ModelRegistry, PriceSource};
 pub use offline::OfflineModel;
 pub use provider::{Api, CallLimits, MissingKeyError, ProviderConfig, ProviderSource};
 pub use retry::RetryPolicy;
 pub use scripted::{Scenario, ScenarioError, ScriptedModel, scenario_schema};
-pub use served_models::served_models;
+pub use served_models::{is_loopback, served_models};

@@ -3,8 +3,15 @@
 use crate::model_name::ModelName;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::mpsc;
+pub use turnery_engine::ToolChoice;
 use turnery_engine::{
     ConfigSnapshot, LlmMessage, Message, MessageId, ModelDelta, ModelError, Response,
     ResponseLimits, SessionId, ToolSpec,
@@ -42,9 +49,12 @@ pub struct ModelInfo {
     pub images: bool,
     /// True if the model accepts audio.
     pub audio: bool,
+    /// True if the model accepts documents (PDF).
+    pub documents: bool,
     /// True if the model can reason.
     pub reasoning: bool,
-    /// API of the model: `anthropic_messages`, `openai_chat_completions`, `offline` or `scripted`.
+    /// API of the model: `anthropic_messages`, `openai_chat_completions`, `openai_responses`, `offline` or
+    /// `scripted`.
     pub api: &'static str,
     /// Base URL without credentials.
     pub base_url: Option<String>,
@@ -61,6 +71,7 @@ impl ModelInfo {
             max_output: u32::MAX,
             images: false,
             audio: false,
+            documents: false,
             reasoning: false,
             api,
             base_url: None,
@@ -96,8 +107,10 @@ pub struct ModelRequest {
     pub system: Arc<str>,
     /// Conversation. Shared with the session: drop it once it is serialized.
     pub messages: Arc<Vec<Arc<LlmMessage>>>,
-    /// Available tools; empty if the response must be prose.
+    /// Available tools.
     pub tools: Arc<[ToolSpec]>,
+    /// Whether the model may or must call a tool.
+    pub tool_choice: ToolChoice,
     /// Thinking level.
     pub thinking: Thinking,
     /// Sampling temperature; `None` leaves it to the provider. Omitted if the model accepts none while
@@ -111,6 +124,21 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Returns true if the response may call the tool with this name.
+    #[must_use]
+    pub fn can_call(&self, tool: &str) -> bool {
+        self.callable_tools().iter().any(|it| it.name == tool)
+    }
+
+    /// Returns the tools that the response may call.
+    #[must_use]
+    pub fn callable_tools(&self) -> &[ToolSpec] {
+        match self.tool_choice {
+            ToolChoice::Auto | ToolChoice::Required => &self.tools,
+            ToolChoice::None => &[],
+        }
+    }
+
     /// Creates a request with one question and these instructions, without history or tools.
     #[must_use]
     pub fn single_question(
@@ -130,6 +158,7 @@ impl ModelRequest {
             system: Arc::from(instructions),
             messages: Arc::new(vec![Arc::new(message)]),
             tools: Arc::new([]),
+            tool_choice: ToolChoice::Auto,
             thinking,
             temperature: None,
             answer_limits: ResponseLimits::default(),
@@ -199,33 +228,77 @@ pub struct RetryNotice {
     pub error: ModelError,
     /// Delay before the next attempt.
     pub wait: Duration,
+    /// Model that makes the next attempt, and the further calls of the prompt, if it is another one.
+    pub takeover: Option<ModelName>,
 }
 
 /// Sender of model events. The queue is bounded, so a slow client slows down the provider's stream.
 #[derive(Clone, Debug)]
-pub struct ModelEventSender(mpsc::Sender<ModelEvent>);
+pub struct ModelEventSender {
+    queue: mpsc::Sender<ModelEvent>,
+    /// State of the call, shared by all clones.
+    call: Arc<CallState>,
+    /// Number of attempts made before those that this sender reports.
+    earlier_attempts: u32,
+}
+
+#[derive(Debug, Default)]
+struct CallState {
+    has_sent_delta: AtomicBool,
+    /// Number of attempts that were reported as failed.
+    attempts: AtomicU32,
+}
 
 impl ModelEventSender {
     /// Creates a queue for `room` events.
     #[must_use]
     pub fn new(room: usize) -> (Self, mpsc::Receiver<ModelEvent>) {
-        let (sender, receiver) = mpsc::channel(room);
-        (Self(sender), receiver)
+        let (queue, receiver) = mpsc::channel(room);
+        let sender = Self {
+            queue,
+            call: Arc::default(),
+            earlier_attempts: 0,
+        };
+        (sender, receiver)
+    }
+
+    /// Returns true if a delta of the call was sent.
+    pub(crate) fn has_sent_delta(&self) -> bool {
+        self.call.has_sent_delta.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of attempts of the call that were reported as failed.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.call.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Returns a sender that numbers attempts from `earlier_attempts` on.
+    pub(crate) fn counting_from(self, earlier_attempts: u32) -> Self {
+        Self {
+            earlier_attempts,
+            ..self
+        }
     }
 
     /// Sends a delta, waiting for room. A dropped receiver is not an error: the call is about to be dropped
     /// too.
     pub async fn send_delta(&self, delta: ModelDelta) {
-        let _ = self.0.send(ModelEvent::Delta(delta)).await;
+        self.call.has_sent_delta.store(true, Ordering::Relaxed);
+        let _ = self.queue.send(ModelEvent::Delta(delta)).await;
     }
 
     /// Reports a silence, unless the queue is full: the receiver is then still busy with earlier events.
     pub fn send_silence(&self, silent: SilenceNotice) {
-        let _ = self.0.try_send(ModelEvent::Silence(silent));
+        let _ = self.queue.try_send(ModelEvent::Silence(silent));
     }
 
-    /// Reports a failed attempt before the delay of its retry.
+    /// Reports a failed attempt before the delay of its retry. Its number is that within the call of one model.
     pub async fn send_retry(&self, retry: RetryNotice) {
-        let _ = self.0.send(ModelEvent::Retry(retry)).await;
+        let attempt = self.earlier_attempts.saturating_add(retry.attempt);
+        self.call.attempts.store(attempt, Ordering::Relaxed);
+        let mut notice = RetryNotice { attempt, ..retry };
+        // Not stored, so records in memory must not have it either.
+        notice.error.is_about_model = false;
+        let _ = self.queue.send(ModelEvent::Retry(notice)).await;
     }
 }

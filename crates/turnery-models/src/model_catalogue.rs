@@ -1,83 +1,313 @@
-//! Built-in facts about models, looked up by name without a request.
+//! Built-in facts about models and their prices, looked up by name without a request.
+//!
+//! The facts are in `data/models.json`, by the domain of the provider's servers. They were collected from the pages named
+//! there at the date of the file; the user's configuration and what a server reports take precedence.
 
-/// Facts about a family of models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ModelFacts {
+use crate::{model_overrides::strip_date, providers::is_host_in};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
+use turnery_engine::{Price, PriceTier};
+
+/// Text of the catalogue.
+const MODELS: &str = include_str!("../data/models.json");
+
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::parse(MODELS));
+
+/// Facts about a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelFacts {
     /// Size of the context window. Unit: tokens.
-    pub(crate) context: u32,
+    pub context: u32,
     /// Largest response. Unit: tokens.
-    pub(crate) output: u32,
-    pub(crate) images: bool,
-    pub(crate) audio: bool,
-    pub(crate) reasoning: bool,
+    pub output: u32,
+    /// True if the model accepts images.
+    pub images: bool,
+    /// True if the model accepts audio.
+    pub audio: bool,
+    /// True if the model accepts documents (PDF).
+    pub documents: bool,
+    /// True if the model can think.
+    pub reasoning: bool,
+    /// How the model's thinking is controlled; `None` if it does not think.
+    pub thinking: Option<ThinkingControl>,
 }
 
-const fn entry(context: u32, output: u32, images: bool, reasoning: bool) -> ModelFacts {
-    ModelFacts {
-        context,
-        output,
-        images,
-        audio: false,
-        reasoning,
+/// How a model's thinking is controlled.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingControl {
+    /// The model always thinks, and there is no control.
+    Always,
+    /// Thinking is switched on and off.
+    Toggle,
+    /// Thinking takes one of these levels.
+    Levels(Vec<ThinkingLevel>),
+    /// The model decides itself how long it thinks; the level guides it.
+    Adaptive(Vec<ThinkingLevel>),
+    /// Thinking takes a budget of tokens.
+    Budget(ThinkingBudget),
+}
+
+/// Level of thinking as providers name it, from none to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ThinkingLevel {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+/// Limits of a thinking budget. Unit: tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThinkingBudget {
+    /// Smallest budget; 0 switches thinking off.
+    pub min: Option<u32>,
+    /// Largest budget.
+    pub max: Option<u32>,
+}
+
+/// A built-in price, with its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CataloguePrice {
+    /// The price.
+    pub price: Price,
+    /// Page of the provider that states its prices.
+    pub source: &'static str,
+    /// Date of the price, as `YYYY-MM-DD`.
+    pub date: &'static str,
+}
+
+/// The parsed catalogue.
+#[derive(Default)]
+struct Catalogue {
+    date: &'static str,
+    providers: Vec<CatalogueProvider>,
+    /// Index into `providers`, and the key of the model there, by normalized name. Providers are listed with the makers
+    /// of models first, so a name that several serve has the maker's facts.
+    names: HashMap<String, (usize, String)>,
+    /// Prefixes of normalized names, and the model whose facts apply to unlisted names with that prefix.
+    families: Vec<(&'static str, &'static str)>,
+}
+
+struct CatalogueProvider {
+    domains: Vec<&'static str>,
+    source: &'static str,
+    /// By normalized name.
+    models: HashMap<String, CatalogueModel>,
+}
+
+struct CatalogueModel {
+    facts: ModelFacts,
+    price: Option<Price>,
+}
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CatalogueFile<'a> {
+    #[serde(borrow)]
+    date: &'a str,
+    #[serde(borrow)]
+    providers: Vec<ProviderRow<'a>>,
+    #[serde(borrow)]
+    families: Vec<(&'a str, &'a str)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProviderRow<'a> {
+    #[serde(borrow)]
+    domains: Vec<&'a str>,
+    #[serde(borrow)]
+    source: &'a str,
+    #[serde(borrow)]
+    models: BTreeMap<&'a str, ModelRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelRow {
+    context: u32,
+    output: u32,
+    #[serde(default)]
+    images: bool,
+    #[serde(default)]
+    audio: bool,
+    #[serde(default)]
+    documents: bool,
+    thinking: Option<ThinkingControl>,
+    price: Option<PriceRow>,
+}
+
+/// Price of a million tokens. Unit: US dollars. The cache costs as much as other input unless it has a price.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceRow {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    #[serde(default)]
+    above: Vec<TierRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TierRow {
+    tokens: u64,
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl Catalogue {
+    /// Parses the file. A file that cannot be read leaves the catalogue empty; a test prevents that.
+    fn parse(text: &'static str) -> Self {
+        let Ok(file) = serde_json::from_str::<CatalogueFile>(text) else {
+            return Self::default();
+        };
+        let mut names = HashMap::new();
+        let providers = file.providers.into_iter().enumerate();
+        let providers = providers
+            .map(|(at, row)| CatalogueProvider {
+                domains: row.domains,
+                source: row.source,
+                models: row
+                    .models
+                    .into_iter()
+                    .map(|(name, row)| {
+                        let key = normalize(name);
+                        names
+                            .entry(bare_name(&key).to_owned())
+                            .or_insert_with(|| (at, key.clone()));
+                        (key, row.into())
+                    })
+                    .collect(),
+            })
+            .collect();
+        Self {
+            date: file.date,
+            providers,
+            names,
+            families: file.families,
+        }
+    }
+
+    fn facts(&self, name: &str) -> Option<&ModelFacts> {
+        let (at, key) = self.names.get(name)?;
+        Some(&self.providers.get(*at)?.models.get(key)?.facts)
     }
 }
 
-/// Returns a model that accepts audio but no images.
-const fn audio_entry(context: u32, output: u32) -> ModelFacts {
-    ModelFacts {
-        audio: true,
-        ..entry(context, output, false, false)
+impl From<ModelRow> for CatalogueModel {
+    fn from(row: ModelRow) -> Self {
+        Self {
+            facts: ModelFacts {
+                context: row.context,
+                output: row.output,
+                images: row.images,
+                audio: row.audio,
+                documents: row.documents,
+                reasoning: row.thinking.is_some(),
+                thinking: row.thinking,
+            },
+            price: row.price.map(Price::from),
+        }
     }
 }
 
-/// Name prefixes of families with their facts. The first matching row applies.
-const MODEL_FAMILIES: &[(&str, ModelFacts)] = &[
-    ("claude-3-7", entry(200_000, 64_000, true, true)),
-    ("claude-3-5", entry(200_000, 8_192, true, false)),
-    ("claude-3", entry(200_000, 4_096, true, false)),
-    ("claude-opus-4-5", entry(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-5", entry(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-2", entry(200_000, 64_000, true, true)),
-    ("claude-sonnet-4-0", entry(200_000, 64_000, true, true)),
-    ("claude-haiku-4-5", entry(200_000, 64_000, true, true)),
-    ("claude-opus-4-2", entry(200_000, 32_000, true, true)),
-    ("claude-opus-4-1", entry(200_000, 32_000, true, true)),
-    ("claude-opus-4-0", entry(200_000, 32_000, true, true)),
-    ("claude-", entry(1_000_000, 64_000, true, true)),
-    ("gpt-5-chat", entry(128_000, 16_384, true, false)),
-    ("gpt-5", entry(400_000, 128_000, true, true)),
-    ("gpt-4-1", entry(1_047_576, 32_768, true, false)),
-    ("gpt-4o-audio", audio_entry(128_000, 16_384)),
-    ("gpt-4o-mini-audio", audio_entry(128_000, 16_384)),
-    ("gpt-audio", audio_entry(128_000, 16_384)),
-    ("gpt-4o", entry(128_000, 16_384, true, false)),
-    ("gpt-4-turbo", entry(128_000, 4_096, true, false)),
-    ("gpt-oss", entry(131_072, 32_768, false, true)),
-    ("o1", entry(200_000, 100_000, true, true)),
-    ("o3", entry(200_000, 100_000, true, true)),
-    ("o4", entry(200_000, 100_000, true, true)),
-    ("deepseek-reasoner", entry(128_000, 64_000, false, true)),
-    ("deepseek-chat", entry(128_000, 8_192, false, false)),
-    ("mistral-large", entry(128_000, 32_768, true, false)),
-    ("mistral-medium", entry(128_000, 32_768, true, false)),
-    ("mistral-small", entry(128_000, 32_768, true, false)),
-    ("magistral", entry(128_000, 40_000, true, true)),
-    ("devstral", entry(128_000, 32_768, false, false)),
-    ("codestral", entry(128_000, 32_768, false, false)),
-];
+impl From<PriceRow> for Price {
+    fn from(row: PriceRow) -> Self {
+        let tiers = row.above.into_iter().map(|tier| PriceTier {
+            above: tier.tokens,
+            input: millionths(tier.input),
+            output: millionths(tier.output),
+            cache_read: millionths(tier.cache_read.unwrap_or(tier.input)),
+            cache_write: millionths(tier.cache_write.unwrap_or(tier.input)),
+        });
+        let tiers: Vec<PriceTier> = tiers.collect();
+        Self {
+            input: millionths(row.input),
+            output: millionths(row.output),
+            cache_read: millionths(row.cache_read.unwrap_or(row.input)),
+            cache_write: millionths(row.cache_write.unwrap_or(row.input)),
+            // The catalogue is parsed once and lives as long as the process.
+            tiers: Vec::leak(tiers),
+        }
+    }
+}
 
-/// Returns the facts about `model`; accepts names of resellers (`anthropic/claude-sonnet-4.5`).
-pub(crate) fn look_up(model: &str) -> Option<ModelFacts> {
-    let name = model.rsplit('/').next().unwrap_or(model).replace('.', "-");
-    MODEL_FAMILIES
+/// Converts currency units to millionths.
+fn millionths(units: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates; prices are small and not negative"
+    )]
+    let millionths = (units * 1e6).round() as u64;
+    millionths
+}
+
+/// Returns a name in the form in which names are compared: providers disagree on case and on dots in versions.
+fn normalize(model: &str) -> String {
+    model.to_ascii_lowercase().replace('.', "-")
+}
+
+/// Returns the name without the path of its maker (`anthropic/`) and without a variant (`:free`).
+fn bare_name(name: &str) -> &str {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.split(':').next().unwrap_or(last)
+}
+
+/// Returns the facts about `model`; accepts names of resellers (`anthropic/claude-sonnet-4.5`) and of releases. Unlisted
+/// models have the facts of their family.
+pub(crate) fn look_up(model: &str) -> Option<&'static ModelFacts> {
+    let name = normalize(bare_name(model));
+    let undated = strip_date(&name);
+    let listed = CATALOGUE.facts(&name);
+    listed.or_else(|| CATALOGUE.facts(undated?)).or_else(|| {
+        let mut families = CATALOGUE.families.iter();
+        let (_, model) = families.find(|(prefix, _)| name.starts_with(prefix))?;
+        CATALOGUE.facts(bare_name(&normalize(model)))
+    })
+}
+
+/// Returns true if the catalogue lists exactly this model, or the model that it is a release of.
+#[must_use]
+pub fn is_listed_model(model: &str) -> bool {
+    let name = normalize(bare_name(model));
+    let listed = |name: &str| CATALOGUE.names.contains_key(name);
+    listed(&name) || strip_date(&name).is_some_and(listed)
+}
+
+/// Returns the price of exactly this model, or of the model that it is a release of, at the server at `base_url`.
+pub(crate) fn price_at(base_url: &str, model: &str) -> Option<CataloguePrice> {
+    let provider = CATALOGUE
+        .providers
         .iter()
-        .find(|(prefix, _)| name.starts_with(prefix))
-        .map(|(_, known)| *known)
-}
-
-/// Returns true if a model decides itself how long it thinks (Claude since 4.6) instead of taking a budget.
-pub(crate) fn has_adaptive_thinking(model: &str) -> bool {
-    is_claude_since(model, (4, 6))
+        .find(|it| it.domains.iter().any(|domain| is_host_in(base_url, domain)))?;
+    // Subscriptions (GLM and Kimi coding plans) are served by the same hosts, but are not paid by the token.
+    if base_url.contains("/coding") {
+        return None;
+    }
+    let name = normalize(model);
+    let undated = strip_date(&name).and_then(|name| provider.models.get(name));
+    let found = provider.models.get(&name).or(undated)?;
+    Some(CataloguePrice {
+        price: found.price?,
+        source: provider.source,
+        date: CATALOGUE.date,
+    })
 }
 
 /// Returns true if a Claude model can be made to call a tool with arguments that fit its schema (since 4.5).
@@ -104,93 +334,5 @@ fn is_claude_since(model: &str, first: (u32, u32)) -> bool {
     }
 }
 
-/// Returns true for Claude models, which think only on request.
-pub(crate) fn is_claude(model: &str) -> bool {
-    model
-        .rsplit('/')
-        .next()
-        .is_some_and(|name| name.starts_with("claude-"))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn families_match_by_name_prefix() {
-        let limits = |name| look_up(name).map(|known| (known.context, known.output));
-        assert_eq!(
-            limits("claude-sonnet-4-5-20250929"),
-            Some((200_000, 64_000))
-        );
-        assert_eq!(limits("claude-sonnet-4-20250514"), Some((200_000, 64_000)));
-        assert_eq!(limits("claude-opus-4-8"), Some((1_000_000, 64_000)));
-        assert_eq!(limits("anthropic/claude-3.5-haiku"), Some((200_000, 8_192)));
-        assert_eq!(limits("gpt-5.1-codex"), Some((400_000, 128_000)));
-        assert_eq!(limits("gpt-4.1-mini"), Some((1_047_576, 32_768)));
-        assert_eq!(limits("qwen3:8b"), None);
-    }
-
-    #[test]
-    fn only_audio_models_accept_audio() {
-        let listens = |name| look_up(name).is_some_and(|known| known.audio);
-        for name in [
-            "gpt-audio",
-            "gpt-audio-mini-2025-10-06",
-            "gpt-4o-audio-preview",
-            "gpt-4o-mini-audio-preview-2024-12-17",
-            "openai/gpt-4o-audio-preview",
-        ] {
-            assert!(listens(name), "{name}");
-        }
-        for name in [
-            "gpt-4o",
-            "gpt-4o-mini",
-            "gpt-5.1",
-            "claude-opus-4-8",
-            "x-audio",
-        ] {
-            assert!(!listens(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn claude_takes_budgets_up_to_4_5() {
-        for name in [
-            "claude-3-7-sonnet-latest",
-            "claude-opus-4-20250514",
-            "claude-haiku-4-5",
-            "glm-5",
-            "claude-sonnet-4.5",
-        ] {
-            assert!(!has_adaptive_thinking(name), "{name}");
-        }
-        for name in [
-            "claude-opus-4-6",
-            "claude-sonnet-4-6-20260101",
-            "claude-opus-5",
-            "anthropic/claude-opus-4.8",
-            "claude-mythos-preview",
-        ] {
-            assert!(has_adaptive_thinking(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn claude_enforces_schemas_since_4_5() {
-        for name in [
-            "claude-3-7-sonnet-latest",
-            "claude-opus-4-1-20250805",
-            "gpt-5",
-        ] {
-            assert!(!enforces_schemas(name), "{name}");
-        }
-        for name in [
-            "claude-haiku-4-5-20251001",
-            "anthropic/claude-sonnet-4.5",
-            "claude-opus-5",
-        ] {
-            assert!(enforces_schemas(name), "{name}");
-        }
-    }
-}
+mod tests;

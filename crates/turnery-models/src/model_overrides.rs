@@ -17,9 +17,11 @@ pub struct ModelOverride {
     pub images: Option<bool>,
     /// True if the model accepts audio.
     pub audio: Option<bool>,
+    /// True if the model accepts documents (PDF).
+    pub documents: Option<bool>,
     /// True if the model can reason.
     pub reasoning: Option<bool>,
-    /// Price. There are no built-in prices, because prices change.
+    /// Price.
     pub price: Option<Price>,
 }
 
@@ -30,6 +32,7 @@ impl ModelOverride {
             max_output: self.max_output.or(other.max_output),
             images: self.images.or(other.images),
             audio: self.audio.or(other.audio),
+            documents: self.documents.or(other.documents),
             reasoning: self.reasoning.or(other.reasoning),
             price: self.price.or(other.price),
         }
@@ -45,10 +48,6 @@ impl ModelOverrides {
         self.0.extend(facts);
     }
 
-    pub(crate) fn has_prices(&self) -> bool {
-        self.0.values().any(|it| it.price.is_some())
-    }
-
     /// Returns the overrides of a model: those of its exact name, then those of the name without its date.
     pub(crate) fn of(&self, name: &ModelName) -> ModelOverride {
         let exact = |name: &ModelName| self.0.get(name).copied().unwrap_or_default();
@@ -61,7 +60,7 @@ impl ModelOverrides {
 }
 
 /// Returns the name without a date suffix: `-2026-01-01` or `-20260101`.
-fn strip_date(model: &str) -> Option<&str> {
+pub(crate) fn strip_date(model: &str) -> Option<&str> {
     let forms = [("-0000-00-00", "-%Y-%m-%d"), ("-00000000", "-%Y%m%d")];
     forms.into_iter().find_map(|(shape, form)| {
         let (name, date) = model.split_at_checked(model.len().checked_sub(shape.len())?)?;

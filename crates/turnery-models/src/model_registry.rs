@@ -2,8 +2,9 @@
 
 use crate::{
     endpoint::Endpoint,
+    fallback::FallbackModel,
     model::{Model, ModelInfo},
-    model_catalogue,
+    model_catalogue::{self, CataloguePrice},
     model_name::{ModelName, UnknownModelError},
     model_overrides::{ModelOverride, ModelOverrides},
     offline::OfflineModel,
@@ -19,6 +20,35 @@ pub struct ModelRegistry {
     limits: CallLimits,
     own: Vec<Arc<dyn Model>>,
     overrides: ModelOverrides,
+    fallback: Vec<ModelName>,
+}
+
+/// Output limit of models without a known one, also sent to servers without a key: a model on one's own machine that does
+/// not stop would run for minutes. Unit: tokens.
+pub const DEFAULT_MAX_OUTPUT: u32 = 8192;
+
+/// Largest output limit of well-known models on servers without a key. Unit: tokens.
+const MAX_LOCAL_OUTPUT: u32 = 16_384;
+
+/// Largest output limit that is requested of a model whose context window holds input and output together. Unit: tokens.
+const MAX_SHARED_OUTPUT: u32 = 65_536;
+
+/// Where a price comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriceSource {
+    /// The user's configuration.
+    Configuration,
+    /// The built-in catalogue of this date (`YYYY-MM-DD`), from this page.
+    Catalogue {
+        /// Date.
+        date: &'static str,
+        /// Page of the provider.
+        page: &'static str,
+    },
+    /// The provider's list of models.
+    Provider,
+    /// A built-in model, which is free.
+    BuiltIn,
 }
 
 impl ModelRegistry {
@@ -37,6 +67,42 @@ impl ModelRegistry {
             limits: CallLimits::default(),
             own: Vec::new(),
             overrides: ModelOverrides::default(),
+            fallback: Vec::new(),
+        }
+    }
+
+    /// Sets the models that take over in [`with_fallbacks`](Self::with_fallbacks), in order.
+    #[must_use]
+    pub fn with_fallback_chain(mut self, chain: Vec<ModelName>) -> Self {
+        self.fallback = chain;
+        self
+    }
+
+    /// Returns `model` with its fallbacks: the models of the chain, or those after its own place in the chain. When a
+    /// call fails before its first delta because the model is not available, the next model that can be used makes it;
+    /// see [`RetryNotice::takeover`](crate::RetryNotice::takeover). `needs_price`: models without a known price are
+    /// passed over.
+    #[must_use]
+    pub fn with_fallbacks(
+        self: &Arc<Self>,
+        model: &Arc<dyn Model>,
+        needs_price: bool,
+    ) -> Arc<dyn Model> {
+        let name = &model.info().name;
+        let place = self.fallback.iter().position(|it| it == name);
+        let rest = self
+            .fallback
+            .iter()
+            .skip(place.map_or(0, |place| place + 1));
+        let rest: Vec<ModelName> = rest.filter(|it| *it != name).cloned().collect();
+        match rest.is_empty() {
+            true => Arc::clone(model),
+            false => Arc::new(FallbackModel {
+                first: Arc::clone(model),
+                rest,
+                registry: Arc::clone(self),
+                needs_price,
+            }),
         }
     }
 
@@ -51,16 +117,34 @@ impl ModelRegistry {
         self
     }
 
-    /// Returns the configured price of a model.
+    /// Returns the price of a model, if known.
     #[must_use]
     pub fn price(&self, name: &ModelName) -> Option<Price> {
-        self.overrides.of(name).price
+        self.price_and_source(name).map(|(price, _)| price)
     }
 
-    /// Returns true if any model has a configured price.
+    /// Returns the price of a model and where it comes from: the user's configuration, else the built-in catalogue, else
+    /// the list of models of its provider. Built-in models are free.
     #[must_use]
-    pub fn has_prices(&self) -> bool {
-        self.overrides.has_prices()
+    pub fn price_and_source(&self, name: &ModelName) -> Option<(Price, PriceSource)> {
+        if let Some(price) = self.overrides.of(name).price {
+            return Some((price, PriceSource::Configuration));
+        }
+        if name.provider == "offline" {
+            return Some((Price::default(), PriceSource::BuiltIn));
+        }
+        let providers = self.providers.current();
+        let provider = providers.iter().find(|it| it.name == name.provider)?;
+        if let Some(known) = model_catalogue::price_at(&provider.base_url, &name.model) {
+            let CataloguePrice {
+                price,
+                source: page,
+                date,
+            } = known;
+            return Some((price, PriceSource::Catalogue { date, page }));
+        }
+        let served = self.providers.served_model(provider, &name.model)?;
+        Some((served.price?, PriceSource::Provider))
     }
 
     /// Returns the price of a model by the `provider/model` of a record.
@@ -121,7 +205,7 @@ impl ModelRegistry {
         let path = provider.api.descriptor().path;
         let endpoint = Endpoint::new(provider, &name.model, path, &self.limits);
         let endpoint = endpoint.with_key_source(Arc::clone(&self.providers));
-        let is_limit_chosen = self.overrides.of(name).max_output.is_some();
+        let is_limit_chosen = provider.is_keyless() || self.overrides.of(name).max_output.is_some();
         let limits = &self.limits;
         Ok(provider
             .api
@@ -176,15 +260,25 @@ impl ModelRegistry {
             .collect()
     }
 
-    /// Returns the known facts about a model of `provider`.
+    /// Returns the known facts about a model of `provider`: built-in ones, then what its server states, then the user's.
     fn info(&self, provider: &ProviderConfig, name: ModelName) -> ModelInfo {
         let known = model_catalogue::look_up(&name.model);
+        let served = self.providers.served_model(provider, &name.model);
+        let served = served.unwrap_or_default();
+        let window = served.context_window.or(known.map(|known| known.context));
+        let output = served.max_output.or(known.map(|known| known.output));
         let mut info = ModelInfo {
             display_name: name.model.clone(),
-            context_window: known.map(|known| known.context),
-            max_output: known.map_or(8192, |known| known.output),
-            images: known.is_none_or(|known| known.images),
+            context_window: window,
+            max_output: match provider.is_keyless() {
+                true => local_max_output(output, window),
+                false => max_output(output, window),
+            },
+            images: served
+                .images
+                .unwrap_or_else(|| known.is_none_or(|known| known.images)),
             audio: known.is_some_and(|known| known.audio),
+            documents: known.is_some_and(|known| known.documents),
             reasoning: known.is_none_or(|known| known.reasoning),
             api: provider.api.descriptor().record_name,
             base_url: Some(strip_credentials(&provider.base_url)),
@@ -193,6 +287,7 @@ impl ModelRegistry {
         self.apply_overrides(&mut info);
         // Overrides do not matter: not every API has a format for audio.
         info.audio &= provider.api.descriptor().takes_audio;
+        info.documents &= provider.api.takes_documents(&provider.base_url);
         info
     }
 
@@ -203,6 +298,26 @@ impl ModelRegistry {
         info.max_output = facts.max_output.unwrap_or(info.max_output);
         info.images = facts.images.unwrap_or(info.images);
         info.audio = facts.audio.unwrap_or(info.audio);
+        info.documents = facts.documents.unwrap_or(info.documents);
         info.reasoning = facts.reasoning.unwrap_or(info.reasoning);
     }
+}
+
+/// Returns the output limit to request. A limit of more than half of the window is that of input and output together:
+/// requested in full, it would leave no room for the input.
+fn max_output(stated: Option<u32>, window: Option<u32>) -> u32 {
+    let Some(stated) = stated else {
+        return DEFAULT_MAX_OUTPUT;
+    };
+    match window {
+        Some(window) if stated > window / 2 => stated.min(window / 4).clamp(1, MAX_SHARED_OUTPUT),
+        Some(_) | None => stated,
+    }
+}
+
+/// Returns the output limit of a model on a server without a key. Some of these servers reject requests whose input and
+/// limit exceed the window, so the limit is at most a quarter of it.
+fn local_max_output(stated: Option<u32>, window: Option<u32>) -> u32 {
+    let limit = stated.map_or(DEFAULT_MAX_OUTPUT, |stated| stated.min(MAX_LOCAL_OUTPUT));
+    window.map_or(limit, |window| limit.min(window / 4).max(1))
 }

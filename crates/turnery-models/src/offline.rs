@@ -83,6 +83,7 @@ impl Model for OfflineModel {
                 model: "offline".to_owned(),
                 provider: "offline".to_owned(),
                 tool_results: Vec::new(),
+                request: None,
             })
         })
     }
@@ -93,8 +94,7 @@ fn respond(request: &ModelRequest) -> Content {
     let id = format!("offline-{}", request.messages.len());
     let call = |name, args| Content::ToolCall(ToolCall::new(id, name, args));
     let last = request.messages.last().map(|message| &message.message);
-    let is_prose_refused = matches!(last, Some(Message::System { .. }));
-    if is_prose_refused && request.tools.iter().any(|it| it.name == "submit_error") {
+    if matches!(last, Some(Message::System { .. })) && request.can_call("submit_error") {
         return call("submit_error", json!({"error": HELP_TEXT}));
     }
     let mut cx = CommandContext::new(request);

@@ -2,16 +2,25 @@
 //! <https://platform.openai.com/docs/api-reference/chat>. Differences between compatible servers are in
 //! `quirks`.
 
+mod call_id_map;
 mod chunk;
+mod messages;
+pub(crate) mod model_families;
+mod parallel_calls;
 pub(crate) mod quirks;
+mod reasoning_details;
+mod replayed_reasoning;
 mod request;
 mod stream;
+mod thinking_params;
 mod tool_calls;
+mod usage;
 
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
     model::{ModelInfo, ModelRequest},
     providers,
+    schema_dialect::SchemaDialect,
 };
 use quirks::Quirks;
 use turnery_engine::CallIds;
@@ -20,18 +29,21 @@ use turnery_engine::CallIds;
 pub(crate) struct OpenAi {
     quirks: Quirks,
     enforces_schemas: bool,
+    /// Dialect of the server; `None` if it depends on the model.
+    schemas: Option<SchemaDialect>,
 }
 
 impl OpenAi {
-    /// Creates the dialect for the server at `base_url`. If the user chose the output limit, it is sent.
-    pub(crate) fn new(base_url: &str, is_limit_chosen: bool) -> Self {
-        let quirks = providers::quirks_at(base_url);
+    /// Creates the dialect of `model` for the server at `base_url`. If the user chose the output limit, it is sent.
+    pub(crate) fn new(base_url: &str, model: &str, is_limit_chosen: bool) -> Self {
+        let quirks = providers::quirks_at(base_url, model);
         Self {
             quirks: match is_limit_chosen {
                 true => quirks.with_user_limit(),
                 false => quirks,
             },
             enforces_schemas: providers::enforces_schemas_at(base_url),
+            schemas: SchemaDialect::of_host(base_url),
         }
     }
 }
@@ -48,11 +60,21 @@ impl ApiDialect for OpenAi {
         takes_audio: true,
     };
 
+    fn schema_dialect(&self, model: &str) -> SchemaDialect {
+        self.schemas
+            .unwrap_or_else(|| SchemaDialect::of_model(model))
+    }
+
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, &self.quirks, self.enforces_schemas, request)
+        let schemas = self.schema_dialect(&info.name.model);
+        request::encode_request(info, &self.quirks, self.enforces_schemas, schemas, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::OpenAiReader {
-        stream::OpenAiReader::new(&info.name.provider, &info.name.model, ids)
+        let field = self.quirks.reasoning_field;
+        stream::OpenAiReader::new(&info.name.provider, &info.name.model, field, ids)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 //! Configuration of model providers, and the timeouts and retries of their calls.
 
-use crate::RetryPolicy;
+use crate::{RetryPolicy, custom_headers::header_map, model_list::ServedModel};
 use futures_util::future::{BoxFuture, ready};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Source of the current providers. Queried on every use, and at every call for its key, so that a new key
 /// takes effect at once.
@@ -24,6 +24,11 @@ pub trait ProviderSource: Send + Sync + 'static {
     /// Returns the providers whose models should be offered, as far as known. Must not block for long.
     fn offered(&self) -> Arc<[ProviderConfig]> {
         self.current()
+    }
+
+    /// Returns what the server of a provider has stated about a model, as far as known. Must not block.
+    fn served_model(&self, _provider: &ProviderConfig, _model: &str) -> Option<ServedModel> {
+        None
     }
 }
 
@@ -61,6 +66,10 @@ pub struct ProviderConfig {
     pub key_hint: String,
     /// Models to list; any other name is accepted too.
     pub models: Vec<String>,
+    /// Headers of every request besides those of the API. Values may be secrets.
+    pub headers: Vec<(String, SecretString)>,
+    /// File with root certificates (PEM) that are trusted besides those of the system.
+    pub ca_file: Option<PathBuf>,
 }
 
 impl fmt::Debug for ProviderConfig {
@@ -72,6 +81,15 @@ impl fmt::Debug for ProviderConfig {
             .field("has_key", &self.key.is_some())
             .field("key_hint", &self.key_hint)
             .field("models", &self.models)
+            .field(
+                "headers",
+                &self
+                    .headers
+                    .iter()
+                    .map(|(name, _)| name)
+                    .collect::<Vec<_>>(),
+            )
+            .field("ca_file", &self.ca_file)
             .finish()
     }
 }
@@ -85,6 +103,11 @@ pub enum Api {
     /// OpenAI Chat Completions, also of compatible servers.
     #[serde(rename = "openai", alias = "open_ai")]
     OpenAi,
+    /// OpenAI Responses.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
+    /// Gemini `generateContent`.
+    Gemini,
 }
 
 /// Timeouts and retries of calls.
@@ -128,13 +151,30 @@ impl ProviderConfig {
             key: None,
             key_hint: String::new(),
             models: Vec::new(),
+            headers: Vec::new(),
+            ca_file: None,
         }
+    }
+
+    /// Checks that the headers can be sent.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the first header that cannot be sent, without its value.
+    pub fn check_headers(&self) -> Result<(), String> {
+        header_map(&self.headers).map(drop)
     }
 
     /// Returns the URL for display, without user name, password or query.
     #[must_use]
     pub fn display_url(&self) -> String {
         strip_credentials(&self.base_url)
+    }
+
+    /// Returns true for a server without a key, which is usually one's own.
+    #[must_use]
+    pub fn is_keyless(&self) -> bool {
+        self.key.is_none() && self.key_hint.is_empty()
     }
 
     /// Checks that the provider has the key that it needs.

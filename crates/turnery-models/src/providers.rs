@@ -1,7 +1,7 @@
 //! Table of the providers known by name, one file each, with look-ups by name and by URL.
 
 use crate::{
-    openai::quirks::Quirks,
+    openai::{model_families, quirks::Quirks},
     provider::{Api, ProviderConfig},
 };
 use reqwest::Url;
@@ -19,9 +19,30 @@ macro_rules! providers {
 providers! {
     anthropic,
     openai,
+    azure,
+    google,
     openrouter,
+    vercel,
     mistral,
     deepseek,
+    moonshot,
+    moonshot_cn,
+    zai,
+    zai_coding,
+    qwen,
+    qwen_cn,
+    minimax,
+    xai,
+    groq,
+    cerebras,
+    together,
+    fireworks,
+    huggingface,
+    nvidia,
+    deepinfra,
+    sambanova,
+    nebius,
+    perplexity,
     ollama,
     lmstudio,
     llamacpp,
@@ -32,7 +53,8 @@ providers! {
 struct KnownProvider {
     /// Part of a model name before the slash.
     name: &'static str,
-    /// API of the provider: paths, headers, and how requests are written and responses are read.
+    /// API of the provider: paths, headers, and how requests are written and responses are read. Responses stands for
+    /// Chat Completions at addresses other than OpenAI's.
     api: Api,
     /// Address, unless the variable sets another.
     base_url: &'static str,
@@ -40,6 +62,8 @@ struct KnownProvider {
     /// Returns the address for a value of the variable.
     read_url: fn(&str) -> String,
     key_variable: &'static str,
+    /// Variable of the key if `key_variable` is not set.
+    key_variable_fallback: &'static str,
     /// False for servers that usually work without a key.
     needs_key: bool,
     /// True if a model of the provider is the default once there is a key.
@@ -49,12 +73,17 @@ struct KnownProvider {
     /// Domain of the servers that `check_path`, `enforces_schemas` and `quirks` describe, under whatever name they are
     /// configured.
     domain: &'static str,
+    other_domains: &'static [&'static str],
     /// Path of a free request that requires a valid key, if the list of models does not.
     check_path: Option<&'static str>,
     /// True if a tool may be marked as `strict`, so that its arguments fit its schema.
     enforces_schemas: bool,
+    /// True if Chat Completions accepts documents.
+    takes_documents: bool,
     /// Deviations from the common ground of Chat Completions.
     quirks: Quirks,
+    /// Returns the quirks for the model with a family name, from those of the host for its family.
+    for_model: fn(&str, Quirks) -> Quirks,
 }
 
 impl KnownProvider {
@@ -66,14 +95,26 @@ impl KnownProvider {
         url_variable: "",
         read_url: without_trailing_slash,
         key_variable: "",
+        key_variable_fallback: "",
         needs_key: true,
         offers_default_model: false,
         models: &[],
         domain: "",
+        other_domains: &[],
         check_path: None,
         enforces_schemas: false,
+        takes_documents: false,
         quirks: Quirks::DEFAULT,
+        for_model: |_, quirks| quirks,
     };
+
+    /// Returns true if the provider serves `host`.
+    fn serves(&self, host: &str) -> bool {
+        [self.domain]
+            .iter()
+            .chain(self.other_domains)
+            .any(|domain| !domain.is_empty() && is_in_domain(host, domain))
+    }
 
     fn to_config(&self, lookup: &dyn Fn(&str) -> Option<String>) -> ProviderConfig {
         let look = |name: &str| {
@@ -83,20 +124,32 @@ impl KnownProvider {
         };
         let url = look(self.url_variable);
         // A custom server under the name of a hosted provider may need no key.
-        let needs_key = self.needs_key && url.is_none();
+        let is_custom = |url: &String| host_of(url).is_none_or(|host| !self.serves(&host));
+        let needs_key = self.needs_key && !url.as_ref().is_some_and(is_custom);
         let base_url = match url {
             Some(url) => (self.read_url)(&url),
             None => self.base_url.to_owned(),
         };
+        let api = self.api_at(&base_url);
         ProviderConfig {
-            key: look(self.key_variable).map(SecretString::from),
+            key: look(self.key_variable)
+                .or_else(|| look(self.key_variable_fallback))
+                .map(SecretString::from),
             key_hint: if needs_key {
                 self.key_variable.to_owned()
             } else {
                 String::new()
             },
             models: self.models.iter().map(|&model| model.to_owned()).collect(),
-            ..ProviderConfig::new(self.name, self.api, base_url)
+            ..ProviderConfig::new(self.name, api, base_url)
+        }
+    }
+
+    /// Returns the API that the provider speaks by default at `base_url`.
+    fn api_at(&self, base_url: &str) -> Api {
+        match self.api {
+            Api::OpenAiResponses if !is_openai_at(base_url) => Api::OpenAi,
+            api @ (Api::Anthropic | Api::OpenAi | Api::OpenAiResponses | Api::Gemini) => api,
         }
     }
 }
@@ -115,6 +168,14 @@ impl ProviderConfig {
             .collect()
     }
 
+    /// Moves the provider to another address. Its API follows, unless another one than the default was chosen.
+    pub fn move_to(&mut self, base_url: &str) {
+        if let Some(known) = find(&self.name).filter(|it| it.api_at(&self.base_url) == self.api) {
+            self.api = known.api_at(base_url);
+        }
+        base_url.clone_into(&mut self.base_url);
+    }
+
     /// Returns true if a model of this provider is the default once there is a key.
     #[must_use]
     pub fn offers_default_model(&self) -> bool {
@@ -126,26 +187,58 @@ fn find(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name)
 }
 
+/// Returns true if the host of `base_url` is `domain` or below it.
+pub(crate) fn is_host_in(base_url: &str, domain: &str) -> bool {
+    host_of(base_url).is_some_and(|host| is_in_domain(&host, domain))
+}
+
+fn is_in_domain(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+fn host_of(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
 /// Returns the provider whose server is at `base_url`. The name does not tell: `OPENAI_BASE_URL` often points to
 /// another server.
 fn served_at(base_url: &str) -> Option<&'static KnownProvider> {
-    let url = Url::parse(base_url).ok()?;
-    let host = url.host_str()?;
-    PROVIDERS.iter().find(|known| {
-        !known.domain.is_empty()
-            && host
-                .strip_suffix(known.domain)
-                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    })
+    let host = host_of(base_url)?;
+    PROVIDERS.iter().find(|known| known.serves(&host))
 }
 
-pub(crate) fn quirks_at(base_url: &str) -> Quirks {
-    served_at(base_url).map_or(Quirks::DEFAULT, |known| known.quirks)
+/// Ends of the host names of Azure's clouds.
+const AZURE_DOMAINS: &[&str] = &[".azure.com", ".azure.us", ".azure.cn"];
+
+/// Returns true if OpenAI's models are served at `base_url` by OpenAI, or by Azure with the same API.
+pub(crate) fn is_openai_at(base_url: &str) -> bool {
+    let is_own = served_at(base_url).is_some_and(|known| known.name == openai::PROVIDER.name);
+    let is_azure = |url: Url| {
+        let host = url.host_str().unwrap_or_default();
+        let path = url.path().trim_end_matches('/');
+        AZURE_DOMAINS.iter().any(|end| host.ends_with(end)) && path == "/openai/v1"
+    };
+    is_own || Url::parse(base_url).is_ok_and(is_azure)
+}
+
+/// Returns the quirks of `model` on the server at `base_url`.
+pub(crate) fn quirks_at(base_url: &str, model: &str) -> Quirks {
+    let name = model_families::family_name(model);
+    match served_at(base_url) {
+        Some(known) => (known.for_model)(&name, model_families::adapt(&name, known.quirks)),
+        None => model_families::adapt(&name, Quirks::DEFAULT),
+    }
 }
 
 /// Returns true if the server at `base_url` can make a model's arguments fit a schema.
 pub(crate) fn enforces_schemas_at(base_url: &str) -> bool {
     served_at(base_url).is_some_and(|known| known.enforces_schemas)
+}
+
+/// Returns true if the server at `base_url` accepts documents.
+pub(crate) fn takes_documents_at(base_url: &str) -> bool {
+    served_at(base_url).is_some_and(|known| known.takes_documents)
 }
 
 /// Returns the path that checks a key at `base_url`, if the list of models does not.
@@ -212,6 +305,81 @@ mod tests {
     }
 
     #[test]
+    fn azure_endpoint_is_accepted_in_every_form() {
+        for endpoint in [
+            "https://acme.openai.azure.com",
+            "https://acme.openai.azure.com/",
+            "https://acme.openai.azure.com/openai",
+            "https://acme.openai.azure.com/openai/v1/",
+        ] {
+            let azure = configured("azure", &[("AZURE_OPENAI_ENDPOINT", endpoint)]);
+            assert_eq!(azure.base_url, "https://acme.openai.azure.com/openai/v1");
+            assert_eq!(azure.key_hint, "AZURE_OPENAI_API_KEY", "{endpoint}");
+            assert_eq!(azure.api, Api::OpenAiResponses, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_a_provider_share_its_quirks() {
+        for (one, other) in [
+            ("https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"),
+            (
+                "https://api.z.ai/api/paas/v4",
+                "https://open.bigmodel.cn/api/paas/v4",
+            ),
+            ("https://api.together.ai/v1", "https://api.together.xyz/v1"),
+            (
+                "https://api.openai.com/v1",
+                "https://acme.openai.azure.com/openai/v1",
+            ),
+        ] {
+            let quirks = |url| quirks_at(url, "kimi-k2.6");
+            assert_eq!(quirks(one), quirks(other), "{one}");
+            assert_ne!(quirks(one), quirks("http://127.0.0.1/v1"), "{one}");
+        }
+        for near in [
+            "https://notopenai.com/v1",
+            "https://openai.com.example/v1",
+            "no url",
+        ] {
+            assert_eq!(quirks_at(near, "m"), Quirks::DEFAULT, "{near}");
+        }
+    }
+
+    /// Each provider can be told apart, and has what its user needs to set it up.
+    #[test]
+    fn providers_are_complete_and_distinct() {
+        let mut seen = std::collections::HashSet::new();
+        for known in PROVIDERS {
+            assert!(seen.insert(known.name), "{}", known.name);
+            assert!(seen.insert(known.url_variable), "{}", known.url_variable);
+            assert!(seen.insert(known.base_url), "{}", known.base_url);
+            assert!(known.key_variable.ends_with("_KEY") || known.key_variable == "HF_TOKEN");
+            let serves_itself = host_of(known.base_url).is_some_and(|host| known.serves(&host));
+            assert_eq!(serves_itself, known.needs_key, "{}", known.name);
+        }
+    }
+
+    #[test]
+    fn google_has_two_key_variables_and_a_version() {
+        let key = |set: &[(&str, &str)]| {
+            let key = configured("google", set).key;
+            key.map(|key| key.expose_secret().to_owned())
+        };
+        let (first, second) = (("GEMINI_API_KEY", "g1"), ("GOOGLE_API_KEY", "g2"));
+        assert_eq!(key(&[first, second]).as_deref(), Some("g1"));
+        assert_eq!(key(&[second]).as_deref(), Some("g2"));
+        assert_eq!(configured("google", &[]).key_hint, "GEMINI_API_KEY");
+        for (url, expected) in [
+            ("https://proxy.example/", "https://proxy.example/v1beta"),
+            ("http://h:1/gemini/v1/", "http://h:1/gemini/v1"),
+        ] {
+            let provider = configured("google", &[("GEMINI_BASE_URL", url)]);
+            assert_eq!(provider.base_url, expected);
+        }
+    }
+
+    #[test]
     fn ollama_host_is_accepted_in_every_form() {
         for (host, url) in [
             ("127.0.0.1", "http://127.0.0.1:11434/v1"),
@@ -254,7 +422,7 @@ mod tests {
             ("http://127.0.0.1:8080/v1", LimitField::MaxTokens),
             ("https://api.openai.com/v1", LimitField::MaxCompletionTokens),
         ] {
-            let quirks = quirks_at(url).with_user_limit();
+            let quirks = quirks_at(url, "m").with_user_limit();
             assert_eq!(
                 (quirks.limit, quirks.limit_is_chosen),
                 (field, true),
@@ -263,18 +431,46 @@ mod tests {
         }
     }
 
+    /// Quirk 36.
     #[test]
-    fn quirks_depend_on_the_host() {
-        assert_eq!(quirks_at("http://127.0.0.1:11434/v1"), Quirks::DEFAULT);
-        assert_eq!(quirks_at("https://notopenai.com/v1"), Quirks::DEFAULT);
+    fn responses_is_the_default_at_openai_only() {
+        let chosen = |url: &str| configured("openai", &[("OPENAI_BASE_URL", url)]).api;
+        assert_eq!(configured("openai", &[]).api, Api::OpenAiResponses);
+        for url in [
+            "https://api.openai.com/v1",
+            "https://eu.api.openai.com/v1",
+            "https://desk.openai.azure.com/openai/v1/",
+            "https://desk.services.ai.azure.com/openai/v1",
+        ] {
+            assert_eq!(chosen(url), Api::OpenAiResponses, "{url}");
+        }
+        for url in [
+            "http://127.0.0.1:8080/v1",
+            "https://notopenai.com/v1",
+            "https://openai.com.example/v1",
+            "https://desk.openai.azure.com/openai/deployments/gpt",
+            "https://proxy.example/openai/v1",
+        ] {
+            assert_eq!(chosen(url), Api::OpenAi, "{url}");
+        }
+        assert_eq!(configured("ollama", &[]).api, Api::OpenAi);
+    }
+
+    #[test]
+    fn api_follows_the_address_unless_chosen() {
+        let mut provider = configured("openai", &[]);
+        provider.move_to("http://h/v1");
         assert_eq!(
-            quirks_at("https://api.openai.com/v1").limit,
-            LimitField::MaxCompletionTokens
+            (provider.api, provider.base_url.as_str()),
+            (Api::OpenAi, "http://h/v1")
         );
-        assert_eq!(
-            quirks_at("https://api.deepseek.com/v1").limit,
-            LimitField::MaxTokens
-        );
-        assert!(!quirks_at("https://api.mistral.ai/v1").asks_usage);
+        provider.move_to("https://api.openai.com/v1");
+        assert_eq!(provider.api, Api::OpenAiResponses);
+        provider.api = Api::OpenAi;
+        provider.move_to("https://eu.api.openai.com/v1");
+        assert_eq!(provider.api, Api::OpenAi);
+        let mut own = ProviderConfig::new("desk", Api::OpenAiResponses, "http://h/v1");
+        own.move_to("http://i/v1");
+        assert_eq!(own.api, Api::OpenAiResponses);
     }
 }

@@ -45,6 +45,12 @@ impl ResponseAccumulator {
         self.blocks.len() - 1
     }
 
+    /// Adds an opaque block and returns its index.
+    pub(crate) fn push_opaque(&mut self, value: Value) -> usize {
+        self.size.add_bytes(value_bytes(&value));
+        self.push_block(ResponseBlock::Opaque(value))
+    }
+
     /// Returns the size of all blocks so far.
     pub(crate) fn size(&self) -> ResponseSize {
         self.size
@@ -53,6 +59,10 @@ impl ResponseAccumulator {
     /// Counts bytes that are stored but not sent as deltas: signatures, opaque blocks.
     pub(crate) fn count_bytes(&mut self, bytes: usize) {
         self.size.add_bytes(bytes);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
     }
 
     pub(crate) fn block_mut(&mut self, at: usize) -> Option<&mut ResponseBlock> {
@@ -66,10 +76,6 @@ impl ResponseAccumulator {
     /// Makes the next text start a new block.
     pub(crate) fn seal_text(&mut self) {
         self.is_text_sealed = true;
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
     }
 
     /// Appends text to the last block, or to a new one.
@@ -119,6 +125,28 @@ impl ResponseAccumulator {
             block: block_number(self.blocks.len() - 1),
             text: text.to_owned(),
         });
+    }
+
+    /// Appends text to the block at `at`, which holds text or reasoning.
+    pub(crate) fn append_at(&mut self, at: usize, text: &str, out: &mut Vec<ModelDelta>) {
+        if text.is_empty() {
+            return;
+        }
+        let block = block_number(at);
+        let (so_far, delta) = match self.blocks.get_mut(at) {
+            Some(ResponseBlock::Text(so_far)) => {
+                let text = text.to_owned();
+                (so_far, ModelDelta::Text { block, text })
+            }
+            Some(ResponseBlock::Thinking { text: so_far, .. }) => {
+                let text = text.to_owned();
+                (so_far, ModelDelta::Thinking { block, text })
+            }
+            Some(ResponseBlock::Call { .. } | ResponseBlock::Opaque(_)) | None => return,
+        };
+        so_far.push_str(text);
+        self.size.add_bytes(text.len());
+        out.push(delta);
     }
 
     /// Appends to the arguments of the call at `at`.
@@ -177,4 +205,18 @@ pub(crate) fn args_as_object(args: &Value) -> Cow<'_, Value> {
 /// Converts an index to a block number.
 pub(crate) fn block_number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Returns the memory that a JSON value takes. Unit: bytes.
+pub(crate) fn value_bytes(value: &Value) -> usize {
+    let content = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
+        Value::Object(members) => {
+            let size = |(name, value): (&String, &Value)| name.len() + value_bytes(value);
+            members.iter().map(size).sum()
+        }
+    };
+    size_of::<Value>() + content
 }

@@ -127,10 +127,8 @@ mod tests {
 
     fn attempt_error(kind: ModelErrorKind, retry_after: Option<u64>) -> AttemptError {
         ModelError {
-            kind,
-            message: "It is busy.".to_owned(),
-            status: None,
             retry_after: retry_after.map(Duration::from_secs),
+            ..ModelError::new(kind, "It is busy.")
         }
         .into()
     }

@@ -1,7 +1,7 @@
 //! Decodes server-sent events from bytes; yields the data of one event at a time, borrowed from the buffer.
 //!
-//! Only the field `data` is read; in the model APIs it repeats the name of the event. The result does not
-//! depend on how the bytes were split. Once more than [`MAX_EVENT_BYTES`] of an incomplete event are buffered,
+//! Of the field `event` only the name `error` matters; in the model APIs the data repeats the others. Errors of servers
+//! also come as lines `error: ...`, and as JSON without any field. The result does not depend on how the bytes were split. Once more than [`MAX_EVENT_BYTES`] of an incomplete event are buffered,
 //! decoding fails.
 
 use std::{ops::Range, str};
@@ -26,6 +26,25 @@ pub(crate) enum SseError {
     CutShort,
 }
 
+/// Data of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SseEvent<'a> {
+    pub(crate) data: &'a str,
+    pub(crate) kind: SseKind,
+}
+
+/// How the data of an event was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SseKind {
+    /// As lines `data: ...`.
+    #[default]
+    Data,
+    /// As lines `error: ...`, or as data of an event with the name `error`.
+    Error,
+    /// As JSON without a field name, which is not an event.
+    Bare,
+}
+
 /// Incremental decoder of a stream of events.
 #[derive(Debug, Default)]
 pub(crate) struct SseDecoder {
@@ -36,8 +55,10 @@ pub(crate) struct SseDecoder {
     line_start: usize,
     /// Position up to which line ends were searched.
     scanned: usize,
-    /// Ranges of the `data` values of the current event.
+    /// Ranges of the values of the current event.
     data: Vec<Range<usize>>,
+    /// Kind of the current event.
+    kind: SseKind,
     /// Joined value of an event with several `data` lines.
     joined: Vec<u8>,
     /// The last line ended with a carriage return; a directly following line feed belongs to it.
@@ -61,9 +82,9 @@ impl SseDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the data of the next complete event, if available. `ended` means that no more bytes follow, so
-    /// an event without a final blank line counts as complete.
-    pub(crate) fn next_data(&mut self, ended: bool) -> Option<Result<&str, SseError>> {
+    /// Returns the next complete event, if available. `ended` means that no more bytes follow, so an event without a
+    /// final blank line counts as complete.
+    pub(crate) fn next_event(&mut self, ended: bool) -> Option<Result<SseEvent<'_>, SseError>> {
         while let Some(line) = self.next_line() {
             if !line.is_empty() {
                 self.read_field(line);
@@ -71,18 +92,19 @@ impl SseDecoder {
             }
             self.event_start = self.line_start;
             if !self.data.is_empty() {
-                return Some(self.take_data());
+                return Some(self.take_event());
             }
+            self.kind = SseKind::Data;
         }
         if ended {
-            return self.remaining_data();
+            return self.remaining_event();
         }
         (self.buffer.len() - self.event_start > MAX_EVENT_BYTES).then_some(Err(SseError::TooLong))
     }
 
     /// Returns the remaining event at the end of the stream: some servers omit the last blank line. An event
     /// truncated in the middle is detected by the caller, because its data is not valid JSON.
-    fn remaining_data(&mut self) -> Option<Result<&str, SseError>> {
+    fn remaining_event(&mut self) -> Option<Result<SseEvent<'_>, SseError>> {
         let line = self.line_start..self.buffer.len();
         if !line.is_empty() {
             let before = self.data.len();
@@ -93,7 +115,7 @@ impl SseDecoder {
                 return Some(Err(SseError::CutShort));
             }
         }
-        (!self.data.is_empty()).then(|| self.take_data())
+        (!self.data.is_empty()).then(|| self.take_event())
     }
 
     /// Returns the next complete line, without its end.
@@ -128,20 +150,41 @@ impl SseDecoder {
 
     /// Reads one non-empty line.
     fn read_field(&mut self, line: Range<usize>) {
-        let Some(rest) = self.buffer[line.clone()].strip_prefix(b"data") else {
-            return;
-        };
-        let skip = match rest {
-            [] => 4,
-            [b':', b' ', ..] => 6,
-            [b':', ..] => 5,
-            [..] => return,
+        let bytes = &self.buffer[line.clone()];
+        let skip = match bytes {
+            _ if field_value(bytes, b"event")
+                .is_some_and(|at| bytes.get(at..) == Some(b"error".as_slice())) =>
+            {
+                self.kind = SseKind::Error;
+                return;
+            }
+            [b'{' | b'[', ..] if self.data.is_empty() => {
+                self.kind = SseKind::Bare;
+                0
+            }
+            _ => match (field_value(bytes, b"data"), field_value(bytes, b"error")) {
+                (Some(at), _) => {
+                    if self.kind == SseKind::Bare {
+                        self.kind = SseKind::Data;
+                        self.data.clear();
+                    }
+                    at
+                }
+                // Without a value it is a word of something else.
+                (None, Some(at)) if at < bytes.len() => {
+                    self.kind = SseKind::Error;
+                    at
+                }
+                (None, Some(_) | None) if self.kind == SseKind::Bare => 0,
+                (None, Some(_) | None) => return,
+            },
         };
         self.data.push(line.start + skip..line.end);
     }
 
-    /// Returns the data of the event whose lines were all read.
-    fn take_data(&mut self) -> Result<&str, SseError> {
+    /// Returns the event whose lines were all read.
+    fn take_event(&mut self) -> Result<SseEvent<'_>, SseError> {
+        let kind = std::mem::take(&mut self.kind);
         let bytes = if let [one] = self.data.as_slice() {
             &self.buffer[one.clone()]
         } else {
@@ -155,7 +198,19 @@ impl SseDecoder {
             &self.joined
         };
         self.data.clear();
-        str::from_utf8(bytes).map_err(|_| SseError::NotUtf8)
+        let data = str::from_utf8(bytes).map_err(|_| SseError::NotUtf8)?;
+        Ok(SseEvent { data, kind })
+    }
+}
+
+/// Returns where the value of the field `name` starts in a line; `None` if the line is not of this field.
+fn field_value(line: &[u8], name: &[u8]) -> Option<usize> {
+    let rest = line.strip_prefix(name)?;
+    match rest {
+        [] => Some(name.len()),
+        [b':', b' ', ..] => Some(name.len() + 2),
+        [b':', ..] => Some(name.len() + 1),
+        [..] => None,
     }
 }
 
@@ -169,8 +224,10 @@ mod tests {
         let mut found = Vec::new();
         for piece in pieces {
             decoder.push(piece);
-            while let Some(data) = decoder.next_data(false) {
-                found.push(data.unwrap().to_owned());
+            while let Some(event) = decoder.next_event(false) {
+                let event = event.unwrap();
+                assert_eq!(event.kind, SseKind::Data);
+                found.push(event.data.to_owned());
             }
         }
         found
@@ -212,18 +269,65 @@ mod tests {
         }
     }
 
+    fn event(data: &str, kind: SseKind) -> Option<Result<SseEvent<'_>, SseError>> {
+        Some(Ok(SseEvent { data, kind }))
+    }
+
     #[test]
     fn unterminated_last_event_is_returned_at_end() {
         let mut decoder = SseDecoder::default();
         decoder.push(b"data: a\n\ndata: [DONE]");
-        assert_eq!(decoder.next_data(false), Some(Ok("a")));
-        assert_eq!(decoder.next_data(false), None);
-        assert_eq!(decoder.next_data(true), Some(Ok("[DONE]")));
-        assert_eq!(decoder.next_data(true), None);
+        assert_eq!(decoder.next_event(false), event("a", SseKind::Data));
+        assert_eq!(decoder.next_event(false), None);
+        assert_eq!(decoder.next_event(true), event("[DONE]", SseKind::Data));
+        assert_eq!(decoder.next_event(true), None);
 
         decoder.push(b"eve");
-        assert_eq!(decoder.next_data(false), None);
-        assert_eq!(decoder.next_data(true), Some(Err(SseError::CutShort)));
+        assert_eq!(decoder.next_event(false), None);
+        assert_eq!(decoder.next_event(true), Some(Err(SseError::CutShort)));
+    }
+
+    /// Quirk 49: errors as lines, as named events and without any field.
+    #[test]
+    fn errors_are_told_from_data_however_written() {
+        use SseKind::{Bare, Data, Error};
+        for (text, expected) in [
+            ("error: {\"a\":1}\n\n", vec![("{\"a\":1}", Error)]),
+            ("error:gone", vec![("gone", Error)]),
+            (
+                "event: error\ndata: x\n\ndata: y\n\n",
+                vec![("x", Error), ("y", Data)],
+            ),
+            ("event:error\r\ndata: x\r\n\r\n", vec![("x", Error)]),
+            ("{\n  \"error\": 1\n}", vec![("{\n  \"error\": 1\n}", Bare)]),
+            (
+                "[{\"error\":1}]\n\ndata: y\n\n",
+                vec![("[{\"error\":1}]", Bare), ("y", Data)],
+            ),
+            ("{\"a\":1}\ndata: y\n\n", vec![("y", Data)]),
+            ("event: errors\ndata: x\n\n", vec![("x", Data)]),
+            ("event: error\n\ndata: x\n\n", vec![("x", Data)]),
+            ("data: {\ndata: }\n\n", vec![("{\n}", Data)]),
+            ("error\ndata: x\n\n", vec![("x", Data)]),
+        ] {
+            for cut in 0..text.len() {
+                let mut decoder = SseDecoder::default();
+                let mut found = Vec::new();
+                let (first, second) = text.as_bytes().split_at(cut);
+                for (bytes, ended) in [(first, false), (second, true)] {
+                    decoder.push(bytes);
+                    while let Some(event) = decoder.next_event(ended) {
+                        let event = event.unwrap();
+                        found.push((event.data.to_owned(), event.kind));
+                    }
+                }
+                let found: Vec<_> = found
+                    .iter()
+                    .map(|(data, kind)| (data.as_str(), *kind))
+                    .collect();
+                assert_eq!(found, expected, "{text:?} cut at {cut}");
+            }
+        }
     }
 
     #[test]
@@ -232,16 +336,16 @@ mod tests {
         decoder.push(b"data: ");
         let mebibyte = vec![b'x'; 1024 * 1024];
         for _ in 0..16 {
-            assert_eq!(decoder.next_data(false), None);
+            assert_eq!(decoder.next_event(false), None);
             decoder.push(&mebibyte);
         }
-        assert_eq!(decoder.next_data(false), Some(Err(SseError::TooLong)));
+        assert_eq!(decoder.next_event(false), Some(Err(SseError::TooLong)));
     }
 
     #[test]
     fn invalid_utf8_is_refused() {
         let mut decoder = SseDecoder::default();
         decoder.push(b"data: \xff\n\n");
-        assert_eq!(decoder.next_data(false), Some(Err(SseError::NotUtf8)));
+        assert_eq!(decoder.next_event(false), Some(Err(SseError::NotUtf8)));
     }
 }

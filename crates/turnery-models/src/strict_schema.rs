@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::{
         ModelInfo, ModelName, ModelRequest, Thinking, anthropic::Anthropic, dialect::ApiDialect,
-        openai::OpenAi,
+        openai::OpenAi, responses::Responses,
     };
     use serde_json::json;
     use turnery_engine::ToolSpec;
@@ -154,10 +154,11 @@ mod tests {
     }
 
     /// Returns for each tool of a request whether it is marked as strict: one whose schema is to be enforced, one whose
-    /// schema is not, and one whose schema cannot be enforced.
+    /// schema is not, one whose schema cannot be enforced, and one whose schema is changed for Claude.
     fn strict_tools(dialect: &impl ApiDialect, model: &str) -> Vec<bool> {
         let closed = object(json!({"value": {"type": "string"}}), json!(["value"]));
         let open = json!({"type": "object"});
+        let renamed = object(json!({"user id": {"type": "string"}}), json!(["user id"]));
         let mut request = ModelRequest::single_question(
             "s".into(),
             "",
@@ -174,6 +175,7 @@ mod tests {
             tool(ToolSchema::from(closed.clone()).enforced()),
             tool(closed.into()),
             tool(ToolSchema::from(open).enforced()),
+            tool(ToolSchema::from(renamed).enforced()),
         ]
         .into();
         let info = ModelInfo::new(ModelName::new("p", model), "p");
@@ -190,12 +192,17 @@ mod tests {
     /// Servers of the same API elsewhere may refuse the mark, and so do older models.
     #[test]
     fn schemas_are_enforced_where_provider_and_model_can() {
-        let enforced = [true, false, false];
-        let not_enforced = [false; 3];
-        let openai = |url| strict_tools(&OpenAi::new(url, false), "gpt-5");
-        assert_eq!(openai("https://api.openai.com/v1"), enforced);
+        let enforced = [true, false, false, false];
+        let not_enforced = [false; 4];
+        let openai = |url| strict_tools(&OpenAi::new(url, "gpt-5", false), "gpt-5");
+        let by_openai = [true, false, false, true];
+        assert_eq!(openai("https://api.openai.com/v1"), by_openai);
         assert_eq!(openai("http://127.0.0.1:11434/v1"), not_enforced);
         assert_eq!(openai("https://api.deepseek.com/v1"), not_enforced);
+        let responses = |url| strict_tools(&Responses::new(url, false), "gpt-5");
+        assert_eq!(responses("https://api.openai.com/v1"), by_openai);
+        assert_eq!(responses("https://h.openai.azure.com/openai/v1"), by_openai);
+        assert_eq!(responses("http://127.0.0.1:11434/v1"), not_enforced);
         let anthropic = |url, model| strict_tools(&Anthropic::new(url), model);
         let official = "https://api.anthropic.com";
         assert_eq!(anthropic(official, "claude-sonnet-4-6"), enforced);

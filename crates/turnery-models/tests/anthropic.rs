@@ -5,8 +5,8 @@ mod server;
 use serde_json::json;
 use server::{
     assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call_error,
-    call_for_deltas, event_response, hello_request, picture, request, serve, text_delta, tool_call,
-    tool_result, user,
+    call_for_deltas, event_response, hello_request, picture, request, serve, text_delta,
+    thinking_delta, tool_call, tool_result, user, without_fingerprint,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
@@ -21,7 +21,10 @@ event: ping
 data: {"type": "ping"}
 
 event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"H"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"m"}}
 
 event: content_block_delta
 data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB+/=="}}
@@ -39,7 +42,10 @@ event: content_block_start
 data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
 
 event: content_block_delta
-data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Let me \"see\" €"}}
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Let me "}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"\"see\" €"}}
 
 event: content_block_stop
 data: {"type":"content_block_stop","index":2}
@@ -57,7 +63,7 @@ event: content_block_stop
 data: {"type":"content_block_stop","index":3}
 
 event: message_delta
-data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":57}}
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":57,"output_tokens_details":{"thinking_tokens":21}}}
 
 event: message_stop
 data: {"type":"message_stop"}
@@ -83,13 +89,14 @@ fn answer() -> Response {
         usage: Some(Usage {
             input: 12,
             output: 57,
-            reasoning: 0,
+            reasoning: 21,
             cache_read: 400,
             cache_write: 30,
         }),
         model: "claude-x".to_owned(),
         provider: "acme".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     }
 }
 
@@ -100,11 +107,10 @@ fn deltas() -> Vec<ModelDelta> {
         fragment: fragment.to_owned(),
     };
     vec![
-        ModelDelta::Thinking {
-            block: 0,
-            text: "Hm".to_owned(),
-        },
-        text_delta(2, "Let me \"see\" €"),
+        thinking_delta(0, "H"),
+        thinking_delta(0, "m"),
+        text_delta(2, "Let me "),
+        text_delta(2, "\"see\" €"),
         args("{\"path\":"),
         args("\"a\"}"),
     ]
@@ -193,6 +199,7 @@ async fn stop_reasons() {
         ("end_turn", ModelStop::EndTurn),
         ("stop_sequence", ModelStop::EndTurn),
         ("max_tokens", ModelStop::Length),
+        // Nothing to send back.
         ("pause_turn", ModelStop::Length),
         ("refusal", ModelStop::Refusal),
     ];
@@ -217,7 +224,7 @@ async fn stop_reasons() {
     assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
 }
 
-/// TURN-49: results in call order; the signature goes back byte for byte.
+/// TURN-49: results in call order.
 // proves: LASH-43
 #[tokio::test]
 async fn history_is_sent_completely() {
@@ -227,12 +234,13 @@ async fn history_is_sent_completely() {
         Message::User {
             content: vec![picture(), Content::text("hello"), Content::text(" ")],
         },
-        assistant(answer().content),
+        assistant(answer().content[2..].to_vec()),
         tool_result("toolu_1", vec![Content::text("gone"), picture()], true),
         Message::System {
             text: "Two turns left.".to_owned(),
         },
     ]);
+    // The round started without thinking.
     second.thinking = Thinking::High;
     call_for_deltas(&*model, second).await.0.unwrap();
     let cached = json!({"type": "ephemeral"});
@@ -242,17 +250,14 @@ async fn history_is_sent_completely() {
             "model": "claude-sonnet-4-5",
             "max_tokens": 64000,
             "stream": true,
-            "thinking": {"type": "enabled", "budget_tokens": 24576},
             "system": [{"type": "text", "text": "Be brief.", "cache_control": cached}],
-            "tools": [{"name": "read", "description": "Reads a file.", "input_schema": {"type": "object"}}],
+            "tools": [{"name": "read", "description": "Reads a file.", "input_schema": {"type": "object"}, "cache_control": cached}],
             "messages": [
                 {"role": "user", "content": [
                     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
                     {"type": "text", "text": "hello", "cache_control": cached},
                 ]},
                 {"role": "assistant", "content": [
-                    {"type": "thinking", "thinking": "Hm", "signature": "EqQB+/=="},
-                    {"type": "redacted_thinking", "data": "x9"},
                     {"type": "text", "text": "Let me \"see\" €"},
                     {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}},
                 ]},
@@ -344,5 +349,152 @@ async fn turn_extends_the_previous_request() {
             .collect()
         };
         assert!(blocks(after).starts_with(&blocks(before)));
+    }
+}
+
+/// Quirk 46: a repeated start of the same message is harmless; the start of another one is an error, so that no call of
+/// the mixed response runs.
+#[tokio::test]
+async fn second_message_start_is_an_error_unless_repeated() {
+    let start = ANSWER.split_inclusive("\n\n").next().unwrap();
+    let twice = format!("{start}{ANSWER}");
+    let stop = "event: message_delta";
+    let other = start.replace("msg_1", "msg_2");
+    let mixed = ANSWER.replace(stop, &format!("{other}{stop}"));
+    let server = serve(vec![event_response(&twice), event_response(&mixed)]).await;
+    let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
+    let response = call_for_deltas(&*model, hello_request()).await.0;
+    assert_eq!(response.map(without_fingerprint), Ok(answer()));
+    let error = call_error(&*model).await;
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert_eq!(
+        error.message,
+        "The answer of acme is not complete (the message \"msg_2\" starts within the message \"msg_1\"): try again."
+    );
+}
+
+/// One part of a response that the server pauses: reasoning, a tool of the server, and text.
+fn paused_part(number: u32, stop: &str) -> String {
+    let events = [
+        json!({"type": "message_start", "message": {"id": format!("msg_{number}"), "model": "claude-x", "usage": {"input_tokens": 10, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "server_tool_use", "id": format!("srvtoolu_{number}"), "name": "web_search", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"query\":\"x\"}"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": format!("part {number}")}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "."}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ];
+    events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect()
+}
+
+/// Quirk 50: the content goes back as it is, and the parts are one response with continued block numbers.
+#[tokio::test]
+async fn paused_response_goes_on_within_the_call() {
+    let search = |number: u32| Content::Opaque {
+        provider: "acme".to_owned(),
+        value: json!({"type": "server_tool_use", "id": format!("srvtoolu_{number}"), "name": "web_search", "input": {"query": "x"}}),
+    };
+    let server = serve(vec![
+        event_response(&paused_part(1, "pause_turn")),
+        event_response(&paused_part(2, "pause_turn")),
+        event_response(&paused_part(3, "end_turn")),
+    ])
+    .await;
+    let model = server.model(Api::Anthropic, "claude-opus-4-8");
+    let (response, deltas) = call_for_deltas(&*model, hello_request()).await;
+    let response = response.unwrap();
+    let text = |number: u32| Content::text(format!("part {number}."));
+    let parts: Vec<Content> = (1..=3).flat_map(|it| [search(it), text(it)]).collect();
+    assert_eq!(response.content, parts);
+    assert_eq!(
+        (response.stop, response.raw_stop.as_deref()),
+        (ModelStop::EndTurn, Some("end_turn"))
+    );
+    let usage = response.usage.unwrap();
+    assert_eq!((usage.input, usage.output), (30, 15));
+    let expected: Vec<ModelDelta> = (1..=3)
+        .flat_map(|it| {
+            [
+                text_delta(2 * it - 1, &format!("part {it}")),
+                text_delta(2 * it - 1, "."),
+            ]
+        })
+        .collect();
+    assert_eq!(deltas, expected);
+    let bodies = server.bodies();
+    let blocks = |numbers: std::ops::RangeInclusive<u32>| -> serde_json::Value {
+        let block = |it: u32| {
+            [
+                json!({"type": "server_tool_use", "id": format!("srvtoolu_{it}"), "name": "web_search", "input": {"query": "x"}}),
+                json!({"type": "text", "text": format!("part {it}.")}),
+            ]
+        };
+        numbers.flat_map(block).collect()
+    };
+    for (body, numbers) in [(&bodies[1], 1..=1), (&bodies[2], 1..=2)] {
+        let mut expected = bodies[0].clone();
+        let messages = expected["messages"].as_array_mut().unwrap();
+        messages.push(json!({"role": "assistant", "content": blocks(numbers)}));
+        assert_eq!(*body, expected);
+    }
+}
+
+/// Quirk 50: a server that pauses for ever does not keep the call.
+#[tokio::test]
+async fn response_that_pauses_for_ever_is_incomplete() {
+    let replies = (0..20).map(|it| event_response(&paused_part(it, "pause_turn")));
+    let server = serve(replies.collect()).await;
+    let model = server.model(Api::Anthropic, "claude-opus-4-8");
+    let response = call_for_deltas(&*model, hello_request()).await.0.unwrap();
+    assert_eq!(response.stop, ModelStop::Length);
+    assert_eq!(server.bodies().len(), 11);
+    assert_eq!(response.content.len(), 22);
+}
+
+/// R9: a part that fails after others were shown ends the call.
+#[tokio::test]
+async fn failure_after_a_pause_is_not_retried() {
+    let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let server = serve(vec![
+        event_response(&paused_part(1, "pause_turn")),
+        event_response(error),
+        event_response(ANSWER),
+    ])
+    .await;
+    let model = server.model(Api::Anthropic, "claude-opus-4-8");
+    assert_eq!(call_error(&*model).await.kind, ModelErrorKind::Overloaded);
+    assert_eq!(server.bodies().len(), 2);
+}
+
+/// Quirks 43, 47 and 48: responses that ended in a failure, too early, or with nothing at all.
+#[tokio::test]
+async fn responses_without_a_proper_end_are_errors() {
+    let stopped = |reason: &str| {
+        ANSWER.replace(
+            "\"tool_use\",\"stop_sequence\"",
+            &format!("\"{reason}\",\"stop_sequence\""),
+        )
+    };
+    let without_stop = ANSWER.replace("data: {\"type\":\"message_stop\"}", ": end");
+    let cases = [
+        (stopped("network_error"), ModelErrorKind::Overloaded),
+        (without_stop, ModelErrorKind::Unfinished),
+        (String::new(), ModelErrorKind::Unfinished),
+        (
+            "data: {\"type\":\"message_stop\"}\n\n".to_owned(),
+            ModelErrorKind::Protocol,
+        ),
+    ];
+    let replies = cases.iter().map(|(stream, _)| event_response(stream));
+    let server = serve(replies.collect()).await;
+    let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
+    for (stream, kind) in &cases {
+        assert_eq!(call_error(&*model).await.kind, *kind, "{stream}");
     }
 }

@@ -22,6 +22,7 @@ async fn text(model: &ScriptedModel, messages: Vec<Message>) -> String {
     response.expect("an answer").text()
 }
 
+// proves: TURN-52, TURN-53, TURN-54
 #[tokio::test(start_paused = true)]
 async fn answer_is_streamed_and_finished() {
     let model = ScriptedModel::new(scenario(&json!({"answers": [{

@@ -118,7 +118,7 @@ mod tests {
     };
     use turnery_sdk::Projection;
 
-    // proves: LASH-46, LASH-55, LASH-72, LASH-76
+    // proves: LASH-46, LASH-55, LASH-72, LASH-76, LASH-45
     #[tokio::test]
     async fn each_block_and_call_has_its_row() {
         let folder = tempfile::tempdir().unwrap();

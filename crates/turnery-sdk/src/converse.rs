@@ -13,7 +13,7 @@ use std::sync::Arc;
 use turnery_engine::{
     LlmMessage, Message, MessageId, ModelError, Response, ResponseLimits, SessionId, ToolSpec,
 };
-use turnery_models::{Model, ModelEventSender, ModelRequest, Thinking};
+use turnery_models::{Model, ModelEventSender, ModelRequest, Thinking, ToolChoice};
 use turnery_tools::{ExecuteOptions, ExecuteScope, Toolbox, run_tools};
 
 /// Default for [`ConverseOptions::max_iterations`].
@@ -202,6 +202,7 @@ impl ConverseHistory {
             system: Arc::clone(&self.system),
             messages: Arc::clone(&self.messages),
             tools,
+            tool_choice: ToolChoice::Auto,
             thinking,
             temperature: None,
             answer_limits: ResponseLimits::default(),

@@ -55,7 +55,7 @@ pub(crate) fn serve(
             live_providers.discover().await;
             // Before the first session, which reports it.
             let _ = SandboxSupport::detect();
-            if let Some(silent) = live_providers.local_servers().silent_server(&live_providers.current()) {
+            if let Some(silent) = live_providers.model_lists().silent_server(&live_providers.current()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
                     silent.name,

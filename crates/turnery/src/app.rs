@@ -13,7 +13,6 @@ use std::{
 use turnery_agent::{
     Agent, NotifyTool, Settings, SettingsError, SettingsResolver as _, notification_policy,
 };
-use turnery_engine::Price;
 use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
     ProviderSource as _,
@@ -29,6 +28,8 @@ pub(crate) struct App {
     pub(crate) live_providers: Arc<LiveProviders>,
     /// Model facts from the user's configuration.
     model_facts: Vec<(ModelName, ModelOverride)>,
+    /// Models that take over when another one is not available.
+    fallback: Vec<ModelName>,
     /// Timeouts for a silent model.
     call_limits: CallLimits,
     /// Environment variables passed to commands although their names look like those of keys.
@@ -60,13 +61,13 @@ impl App {
             let providers = providers::configure_providers(known.clone(), providers, &path, lookup);
             Ok((providers.map_err(|error| error.to_string())?, file))
         });
-        let (user, providers, model_facts) = match configured {
-            Ok((providers, file)) => {
-                let model_facts = file.model_overrides().collect();
-                (Ok(file), providers, model_facts)
-            }
-            Err(error) => (Err(error), known, Vec::new()),
+        let (user, providers) = match configured {
+            Ok((providers, file)) => (Ok(file), providers),
+            Err(error) => (Err(error), known),
         };
+        let config = user.as_ref().unwrap_or(&defaults);
+        let model_facts = config.model_overrides().collect();
+        let fallback = config.fallback.clone();
         let live_providers = Arc::new(LiveProviders::new(providers, places.key_file().ok()));
         let configured = SettingsSources::new(
             user,
@@ -80,6 +81,7 @@ impl App {
             paths: places,
             live_providers,
             model_facts,
+            fallback,
             call_limits,
             pass_env: passed,
             settings_resolver: configured,
@@ -102,11 +104,7 @@ impl App {
         };
         Agent::new(
             store,
-            Arc::new(
-                ModelRegistry::from_source(self.live_providers)
-                    .with_overrides(self.model_facts)
-                    .limits(self.call_limits),
-            ),
+            Arc::new(self.model_registry()),
             toolbox,
             Arc::new(self.settings_resolver),
         )
@@ -131,10 +129,13 @@ impl App {
         ))
     }
 
-    /// Returns the configured price of a model, given as `provider/model`.
-    pub(crate) fn price_of(&self, model: &str) -> Option<Price> {
-        let said = ModelRegistry::new(Vec::new()).with_overrides(self.model_facts.clone());
-        said.recorded_price(model)
+    /// Returns all models, with the facts that the user configured.
+    pub(crate) fn model_registry(&self) -> ModelRegistry {
+        let providers: Arc<LiveProviders> = Arc::clone(&self.live_providers);
+        ModelRegistry::from_source(providers)
+            .with_overrides(self.model_facts.clone())
+            .with_fallback_chain(self.fallback.clone())
+            .limits(self.call_limits.clone())
     }
 
     /// Returns the settings of a session in `cwd`, or an error if the model's provider lacks its key. If no other
@@ -172,7 +173,7 @@ impl App {
             return None;
         }
         self.live_providers
-            .local_servers()
+            .model_lists()
             .silent_server(&self.live_providers.current())
             .cloned()
     }

@@ -46,7 +46,7 @@ Examples:
 Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the \
 project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and \
 TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder; \
-TURNERY_LOCAL_SERVERS=off looks for no model server on this machine.";
+TURNERY_LOCAL_SERVERS=off asks for lists of models only at addresses that you have configured.";
 
 /// A coding agent for your editor and your shell.
 #[derive(Debug, Parser)]
@@ -262,12 +262,8 @@ pub(crate) struct RunArgs {
     /// Continue the newest session of this folder.
     #[arg(long = "continue")]
     pub(crate) continue_newest: bool,
-    /// Send this image to the model (PNG, JPEG, GIF or WebP). Repeatable.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) image: Vec<PathBuf>,
-    /// Send this recording to the model (WAV or MP3). Repeatable.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) audio: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) attached: AttachedFiles,
     /// Print one JSON value that fits the JSON Schema in this file, and nothing else, on stdout.
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
@@ -275,6 +271,20 @@ pub(crate) struct RunArgs {
     pub(crate) try_args: TryArgs,
     #[command(flatten)]
     pub(crate) options: RunOptions,
+}
+
+/// Files that are sent with the prompt.
+#[derive(Debug, Default, Group)]
+pub(crate) struct AttachedFiles {
+    /// Send this image to the model (PNG, JPEG, GIF or WebP). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+    /// Send this recording to the model (WAV or MP3). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audio: Vec<PathBuf>,
+    /// Send this document to the model (PDF). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) document: Vec<PathBuf>,
 }
 
 /// Options for running a prompt and printing its output.

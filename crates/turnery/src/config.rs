@@ -3,19 +3,20 @@
 //! Later ones win: the user's `config.toml`, the project's `.turnery/config.toml`, environment
 //! variables, flags. A project may only narrow what its user allows (see [`project`]).
 
+mod default_model;
 pub(crate) mod environment;
 mod file;
 mod file_watch;
 pub(crate) mod hooks;
 pub(crate) mod key_file;
 pub(crate) mod live_providers;
-pub(crate) mod local_servers;
 pub(crate) mod mcp;
+pub(crate) mod model_lists;
 pub(crate) mod models;
 pub(crate) mod paths;
 mod problem;
 pub(crate) mod project;
-mod provider_entry;
+pub(crate) mod provider_entry;
 pub(crate) mod providers;
 mod reader;
 pub(crate) mod rules;
@@ -23,6 +24,7 @@ pub(crate) mod schema;
 pub(crate) mod settings;
 mod suggestion;
 mod toml_deserializer;
+mod value_source;
 pub(crate) mod values;
 
 pub(crate) use hooks::{HookEntry, HookPoint};

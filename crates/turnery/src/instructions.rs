@@ -126,6 +126,16 @@ mod tests {
             .unwrap_or_else(|| panic!("{text:?} is missing"))
     }
 
+    /// A date would change the beginning of all requests of a session overnight.
+    #[test]
+    fn prompt_has_no_date() {
+        let folder = tempfile::Builder::new().prefix("a").tempdir().unwrap();
+        let system = system_prompt(&[folder.path().to_owned()]);
+        let year = turnery_store::now().format("%Y").to_string();
+        assert!(!system.contains(&year), "{system}");
+        assert_eq!(system, system_prompt(&[folder.path().to_owned()]));
+    }
+
     #[test]
     fn built_in_prompt_is_short() {
         assert!(include_str!("instructions.md").len() < 2048);

@@ -1,9 +1,9 @@
-//! `turnery models`: lists the usable models and what the others need.
+//! `turnery models`: lists the usable models with their context windows and prices, and what the others need.
 
 use crate::{
     app::{App, resolve_cwd},
     args::{GlobalOptions, ModelsArgs},
-    config::Config,
+    config::{Config, model_lists::REMOTE_TIMEOUT},
     runtime::current_thread_runtime,
 };
 use serde::Serialize;
@@ -11,11 +11,14 @@ use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_models::{MissingKeyError, ProviderConfig, ProviderSource as _};
+use turnery_agent::millionths_to_units;
+use turnery_models::{
+    MissingKeyError, ModelName, ModelRegistry, PriceSource, ProviderConfig, ProviderSource as _,
+};
 use turnery_tools::escape_invisible_line;
 
 /// One row of the list.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 struct ModelRow {
     /// `provider/model`.
     name: String,
@@ -26,13 +29,36 @@ struct ModelRow {
     /// What the user must do to use the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<String>,
+    /// Size of the context window, if known. Unit: tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_window: Option<u32>,
+    /// Largest response. Unit: tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output: Option<u32>,
+    /// Price, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<PriceColumn>,
+}
+
+/// Price of a million tokens.
+#[derive(Debug, PartialEq, Serialize)]
+struct PriceColumn {
+    input: f64,
+    output: f64,
+    cache_read: f64,
+    cache_write: f64,
+    /// Where the price comes from: `configuration`, `provider`, or the page of a built-in price.
+    source: String,
+    /// Date of a built-in price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<&'static str>,
 }
 
 /// Runs `turnery models`.
 pub(crate) fn run(global: &GlobalOptions, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
     let app = App::load(global, Config::default());
     let runtime = current_thread_runtime()?;
-    runtime.block_on(app.live_providers.discover());
+    runtime.block_on(app.live_providers.discover_within(REMOTE_TIMEOUT));
     runtime.shutdown_background();
     let cwd = resolve_cwd(None)?;
     let settings = app.settings(std::slice::from_ref(&cwd))?;
@@ -40,22 +66,75 @@ pub(crate) fn run(global: &GlobalOptions, args: &ModelsArgs) -> anyhow::Result<E
         Some(server) => row_name(&server, server.models.first()),
         None => settings.model.to_string(),
     };
-    let silent = |provider: &ProviderConfig| app.live_providers.local_servers().is_silent(provider);
-    let rows = model_rows(&app.live_providers.current(), default, silent);
+    let lists = app.live_providers.model_lists();
+    let mut all = app.live_providers.current().to_vec();
+    for provider in &mut all {
+        for name in lists.listed_models(provider) {
+            if !provider.models.contains(&name) {
+                provider.models.push(name);
+            }
+        }
+    }
+    let mut rows = model_rows(&all, default, |provider| lists.is_silent(provider));
+    let models = app.model_registry();
+    for row in &mut rows {
+        add_facts(row, &models);
+    }
+    // The rows of keyless servers say it already.
+    let failures = all.iter().filter(|it| it.key.is_some());
+    let failures: Vec<String> = failures.filter_map(|it| lists.failure(it)).collect();
     let mut out = io::stdout().lock();
     match args.json {
         true => {
             serde_json::to_writer_pretty(&mut out, &rows)?;
             writeln!(out)?;
         }
-        false => write_rows(&rows, &mut out)?,
+        false => write_rows(&rows, &failures, &mut out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Adds what is known of the model of a row.
+fn add_facts(row: &mut ModelRow, models: &ModelRegistry) {
+    let Ok(name) = row.name.parse::<ModelName>() else {
+        return;
+    };
+    if name.model.is_empty() || name.model == NO_MODEL || name.provider == "scripted" {
+        return;
+    }
+    if let Ok(model) = models.model(&name) {
+        let info = model.info();
+        row.context_window = info.context_window;
+        row.max_output = Some(info.max_output);
+    }
+    row.price = models.price_and_source(&name).map(|(price, source)| {
+        let (source, date) = match source {
+            PriceSource::Configuration => ("configuration".to_owned(), None),
+            PriceSource::Catalogue { date, page } => (page.to_owned(), Some(date)),
+            PriceSource::Provider => ("provider".to_owned(), None),
+            PriceSource::BuiltIn => ("built-in".to_owned(), None),
+        };
+        PriceColumn {
+            input: millionths_to_units(price.input),
+            output: millionths_to_units(price.output),
+            cache_read: millionths_to_units(price.cache_read),
+            cache_write: millionths_to_units(price.cache_write),
+            source,
+            date,
+        }
+    });
+}
+
+/// Stands for the model of a provider that lists none.
+const NO_MODEL: &str = "...";
+
 /// Returns `provider/model`, or `provider/...` for a provider that lists no models.
 fn row_name(provider: &ProviderConfig, model: Option<&String>) -> String {
-    format!("{}/{}", provider.name, model.map_or("...", String::as_str))
+    format!(
+        "{}/{}",
+        provider.name,
+        model.map_or(NO_MODEL, String::as_str)
+    )
 }
 
 fn model_rows(
@@ -76,6 +155,7 @@ fn model_rows(
         default: name == default,
         name,
         needs,
+        ..ModelRow::default()
     };
     let mut rows = Vec::new();
     for provider in all {
@@ -109,20 +189,48 @@ fn describe_missing_key(missing: MissingKeyError) -> String {
     format!("{hint}, or turnery login {provider}")
 }
 
-fn write_rows(rows: &[ModelRow], out: &mut impl Write) -> io::Result<()> {
+fn write_rows(rows: &[ModelRow], failures: &[String], out: &mut impl Write) -> io::Result<()> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let mark = if row.default { '*' } else { ' ' };
         let name = escape_invisible_line(&row.name);
-        match &row.needs {
-            None => writeln!(out, "{mark} {name}")?,
-            Some(needs) => writeln!(out, "{mark} {name:width$}  needs {needs}")?,
-        }
+        let facts = row
+            .needs
+            .as_ref()
+            .map_or_else(|| describe_facts(row), |needs| format!("needs {needs}"));
+        let line = format!("{mark} {name:width$}  {facts}");
+        writeln!(out, "{}", line.trim_end())?;
     }
     writeln!(
         out,
         "\n* is used unless you say --model. A provider takes any of its models: --model NAME/MODEL."
-    )
+    )?;
+    let prices = rows.iter().filter(|row| row.ready);
+    if let Some(date) = prices.filter_map(|row| row.price.as_ref()?.date).max() {
+        writeln!(
+            out,
+            "Prices are for a million tokens, in US dollars, as of {date} unless you have configured others."
+        )?;
+    }
+    for failure in failures {
+        writeln!(out, "{}", escape_invisible_line(failure))?;
+    }
+    Ok(())
+}
+
+/// Returns the columns for the context window and the price.
+fn describe_facts(row: &ModelRow) -> String {
+    let window = row.context_window.map_or_else(String::new, |tokens| {
+        format!("{}k tokens", tokens.div_ceil(1000))
+    });
+    let priced = row
+        .price
+        .as_ref()
+        .filter(|price| price.source != "built-in");
+    let price = priced.map_or_else(String::new, |price| {
+        format!("{} in, {} out", price.input, price.output)
+    });
+    format!("{window:>12}  {price}").trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -132,12 +240,9 @@ mod tests {
 
     fn provider(name: &str, key_hint: &str, models: &[&str]) -> ProviderConfig {
         ProviderConfig {
-            name: name.to_owned(),
-            api: Api::OpenAi,
-            base_url: "http://localhost:1".to_owned(),
-            key: None,
             key_hint: key_hint.to_owned(),
             models: models.iter().map(|model| (*model).to_owned()).collect(),
+            ..ProviderConfig::new(name, Api::OpenAi, "http://localhost:1")
         }
     }
 
@@ -149,7 +254,7 @@ mod tests {
         ];
         let rows = model_rows(&all, "ollama/qwen3".to_owned(), |_| false);
         let mut out = Vec::new();
-        write_rows(&rows, &mut out).unwrap();
+        write_rows(&rows, &["openai did not answer.".to_owned()], &mut out).unwrap();
         assert!(
             String::from_utf8(out).unwrap().starts_with(
                 "* ollama/qwen3\n  ollama/...\n  offline\n  openai/gpt-5  needs OPENAI_API_KEY, or turnery login openai\n"

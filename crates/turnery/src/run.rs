@@ -19,7 +19,10 @@ pub(crate) use job::loop_number;
 
 use crate::{
     app::{App, resolve_cwd},
-    args::{FIRST_PROMPT, GlobalOptions, OutputFormat, RunAgainCommand, RunArgs, RunOptions},
+    args::{
+        AttachedFiles, FIRST_PROMPT, GlobalOptions, OutputFormat, RunAgainCommand, RunArgs,
+        RunOptions,
+    },
     config::Config,
     logs,
     runtime::current_thread_runtime,
@@ -32,7 +35,7 @@ use result::RunResult;
 use std::{
     fs,
     io::{self, IsTerminal as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -61,8 +64,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
         cwd,
         session,
         continue_newest,
-        image,
-        audio,
+        attached,
         output_schema,
         try_args: tries,
         options: RunOptions { format, choice },
@@ -75,7 +77,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
     execute_job(global, format, || {
         tries.check_count()?;
         let schema = output_schema.as_deref().map(read_schema).transpose()?;
-        let content = read_content(prompt.as_deref(), &image, &audio)?;
+        let content = read_content(prompt.as_deref(), &attached)?;
         let is_continued = !matches!(target, SessionTarget::New(_));
         let work = match (tries.is_empty(), content.is_empty()) {
             // Where the last prompt stopped.
@@ -121,7 +123,7 @@ pub(crate) fn run_session_command(
             RunAgainCommand::Branch {
                 id, from, prompt, ..
             } => {
-                let content = read_content(prompt.as_deref(), &[], &[])?;
+                let content = read_content(prompt.as_deref(), &AttachedFiles::default())?;
                 (id, JobAction::Branch(from, required(content)?))
             }
         };
@@ -190,12 +192,8 @@ fn required(content: Vec<Content>) -> anyhow::Result<Vec<Content>> {
     Ok(content)
 }
 
-/// Returns the content of the prompt: the argument, piped stdin, images and recordings.
-fn read_content(
-    prompt: Option<&str>,
-    images: &[PathBuf],
-    audio: &[PathBuf],
-) -> anyhow::Result<Vec<Content>> {
+/// Returns the content of the prompt: the argument, piped stdin and files.
+fn read_content(prompt: Option<&str>, attached: &AttachedFiles) -> anyhow::Result<Vec<Content>> {
     let argument = prompt
         .map(str::trim)
         .filter(|text| !text.is_empty() && *text != "-");
@@ -214,7 +212,7 @@ fn read_content(
         };
         prompt_input::read_stdin(stdin, silence, logs::print_message)?
     };
-    prompt_input::build_content(prompt_input::join_prompt(argument, &piped), images, audio)
+    prompt_input::build_content(prompt_input::join_prompt(argument, &piped), attached)
 }
 
 fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult> {

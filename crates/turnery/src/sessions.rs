@@ -51,7 +51,8 @@ pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<
                 transfer::import(&store, &file, new, &mut out).await
             }
             StoreCommand::Usage { id, json } => {
-                let price = |model: &str| app.price_of(model);
+                let models = app.model_registry();
+                let price = |model: &str| models.recorded_price(model);
                 usage::print_usage(&store, &SessionId::from(id), price, json, &mut out).await
             }
             StoreCommand::Delete { id, force } => {
@@ -257,6 +258,10 @@ fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::R
             }
             Content::Image(image) => writeln!(out, "{mark}(a picture, {})", image.mime_type)?,
             Content::Audio(audio) => writeln!(out, "{mark}(a recording, {})", audio.mime_type)?,
+            Content::Document(document) => {
+                let name = replace_control_chars(&document.name);
+                writeln!(out, "{mark}(a document, {name})")?
+            }
             Content::ToolCall(call) => {
                 writeln!(
                     out,

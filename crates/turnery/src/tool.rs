@@ -162,6 +162,10 @@ fn write_result(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode>
                     Content::Text { text } => writeln!(out, "{}", text.trim_end_matches('\n'))?,
                     Content::Image(image) => writeln!(out, "(a picture, {})", image.mime_type)?,
                     Content::Audio(audio) => writeln!(out, "(a recording, {})", audio.mime_type)?,
+                    Content::Document(document) => {
+                        let name = replace_control_chars(&document.name);
+                        writeln!(out, "(a document, {name})")?
+                    }
                     Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => {}
                 }
             }

@@ -41,6 +41,7 @@ impl BenchModel {
                 max_output: u32::MAX,
                 images: false,
                 audio: false,
+                documents: false,
                 reasoning: false,
                 api: "clockwork",
                 base_url: None,
@@ -108,6 +109,7 @@ impl Model for BenchModel {
                 tool_results: Vec::new(),
                 model: "one".to_owned(),
                 provider: "clockwork".to_owned(),
+                request: None,
             })
         })
     }

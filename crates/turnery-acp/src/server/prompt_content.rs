@@ -1,8 +1,16 @@
 //! Converts the content blocks of a prompt to content for the model.
 
 use crate::{server::rpc_error::RpcError, view::code_fence::code_fence};
-use percent_encoding::percent_decode_str;
-use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use turnery_engine::{AudioData, AudioFormat, Content, DocumentData, ImageData};
+
+/// Characters of a path that are encoded in a URI.
+const ENCODED_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Content of a prompt as the model receives it.
 pub(crate) struct PromptContent {
@@ -147,7 +155,21 @@ pub(crate) fn render_embedded_text(uri: String, text: &str) -> Content {
     Content::text(format!("{name}\n{fence}\n{text}{end}{fence}"))
 }
 
-/// Parses an embedded blob: an image, or a mention of anything else.
+/// Parses a document, and rejects invalid ones like [`parse_image`]. A model that takes none gets a note instead.
+fn parse_document(uri: String, mime_type: String, base64: String) -> Result<Content, RpcError> {
+    if !is_base64(&base64) {
+        return Err(RpcError::invalid_params(
+            "prompt holds a document whose data is not base64, or is empty.",
+        ));
+    }
+    Ok(Content::Document(DocumentData {
+        name: file_path_from_uri(&uri).unwrap_or(uri),
+        mime_type,
+        base64: base64.into(),
+    }))
+}
+
+/// Parses an embedded blob: an image, a document, or a mention of anything else.
 pub(crate) fn parse_embedded_blob(
     uri: String,
     kind: Option<String>,
@@ -156,6 +178,9 @@ pub(crate) fn parse_embedded_blob(
     Ok(match kind {
         Some(kind) if ImageData::SUPPORTED_MIME_TYPES.contains(&&*kind) => {
             return parse_image(kind, base64);
+        }
+        Some(kind) if kind == DocumentData::PDF_MIME_TYPE => {
+            return parse_document(uri, kind, base64);
         }
         kind => Content::text(format!(
             "{} (binary{}, {} bytes; its content was not passed on)",
@@ -169,6 +194,14 @@ pub(crate) fn parse_embedded_blob(
 /// Returns the placeholder for an embedded resource of unknown type.
 pub(crate) fn unknown_resource_content() -> Content {
     Content::text("(a resource of unknown type was not passed on)")
+}
+
+/// Returns the URI of a document: of its path if it is a file.
+pub(crate) fn document_uri(name: &str) -> String {
+    match name.starts_with('/') {
+        true => format!("file://{}", utf8_percent_encode(name, ENCODED_IN_PATHS)),
+        false => name.to_owned(),
+    }
 }
 
 /// Returns the path of a local `file://` URI, percent-decoded.

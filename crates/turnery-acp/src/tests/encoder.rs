@@ -6,8 +6,8 @@ use super::{
 };
 use serde_json::{Value, json};
 use turnery_engine::{
-    ConfigSnapshot, Content, EventKind, ImageData, Message, MessageId, MessageStop, ModelDelta,
-    Outcome, PlanEntry, PlanPriority, PlanStatus, TurnFinish, Usage,
+    ConfigSnapshot, Content, DocumentData, EventKind, ImageData, Message, MessageId, MessageStop,
+    ModelDelta, Outcome, PlanEntry, PlanPriority, PlanStatus, TurnFinish, Usage,
 };
 
 fn thinking_delta(text: &str) -> EventKind {
@@ -26,6 +26,7 @@ pub(crate) fn assistant(content: Vec<Content>) -> Message {
         provider: "p".to_owned(),
         usage: None,
         error: None,
+        request: None,
     }
 }
 
@@ -125,8 +126,17 @@ fn replay_shows_whole_messages() {
         mime_type: "image/png".to_owned(),
         base64: "AAAA".into(),
     };
+    let document = DocumentData {
+        name: "/w/my report.pdf".to_owned(),
+        mime_type: "application/pdf".to_owned(),
+        base64: "JVBERi0=".into(),
+    };
     let user = Message::User {
-        content: vec![Content::text("hi"), Content::Image(image)],
+        content: vec![
+            Content::text("hi"),
+            Content::Image(image),
+            Content::Document(document),
+        ],
     };
     let system = Message::System {
         text: "limit".to_owned(),
@@ -141,9 +151,16 @@ fn replay_shows_whole_messages() {
         "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"},
         "messageId": "u1",
     });
+    let document = json!({
+        "sessionUpdate": "user_message_chunk",
+        "content": {"type": "resource", "resource": {
+            "uri": "file:///w/my%20report.pdf", "blob": "JVBERi0=", "mimeType": "application/pdf"}},
+        "messageId": "u1",
+    });
     let expected = [
         chunk_update("user_message_chunk", "u1", "hi"),
         picture,
+        document,
         chunk_update("agent_thought_chunk", "m1", "hm"),
         chunk_update("agent_message_chunk", "m1", "Hello"),
     ];

@@ -1,10 +1,14 @@
 //! Tests the content blocks of a prompt (PROMPT-1, PROMPT-2, PROMPT-13).
 
-use crate::{v1::prompt_content::parse_prompt, view::code_fence::code_fence};
+use crate::{
+    server::prompt_content::document_uri, v1::prompt_content::parse_prompt,
+    view::code_fence::code_fence,
+};
 use agent_client_protocol_schema::v1::ContentBlock;
 use jsonrpsee::types::ErrorObjectOwned;
+use proptest::prelude::*;
 use serde_json::{Value, json};
-use turnery_engine::{AudioData, Content};
+use turnery_engine::{AudioData, Content, DocumentData};
 
 fn parse(blocks: Value) -> Result<Vec<Content>, i32> {
     let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
@@ -60,6 +64,46 @@ fn blocks_become_model_content() {
             (image.mime_type.as_str(), &*image.base64),
             ("image/png", "AAAA")
         );
+    }
+}
+
+fn embedded_pdf(uri: &str, blob: &str) -> Value {
+    json!({"type": "resource", "resource":
+        {"uri": uri, "blob": blob, "mimeType": "application/pdf"}})
+}
+
+#[test]
+fn embedded_pdf_becomes_document() {
+    for (uri, name) in [
+        ("file:///w/my%20report%231.pdf", "/w/my report#1.pdf"),
+        ("https://x.org/a.pdf", "https://x.org/a.pdf"),
+        ("C:\\a.pdf", "C:\\a.pdf"),
+    ] {
+        let document = DocumentData {
+            name: name.to_owned(),
+            mime_type: "application/pdf".to_owned(),
+            base64: "JVBERi0xLjc=".into(),
+        };
+        assert_eq!(
+            parse(json!([embedded_pdf(uri, "JVBERi0xLjc=")])),
+            Ok(vec![Content::Document(document)])
+        );
+    }
+    for data in ["", "JVBERi0xLjc", "%PDF-1.7"] {
+        assert_eq!(parse(json!([embedded_pdf("a.pdf", data)])), Err(-32602));
+    }
+}
+
+proptest! {
+    /// The URI with which a document is shown again names the same document.
+    #[test]
+    fn uri_of_document_leads_back_to_its_name(name in "/?[a-zA-Z0-9 %#?&/.:~+ü€\\\\-]{0,20}") {
+        let uri = document_uri(&name);
+        let parsed = parse(json!([embedded_pdf(&uri, "AA==")])).unwrap();
+        let [Content::Document(document)] = &parsed[..] else {
+            panic!("{parsed:?}");
+        };
+        prop_assert_eq!(&document.name, &name);
     }
 }
 

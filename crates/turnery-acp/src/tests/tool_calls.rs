@@ -98,7 +98,7 @@ fn call_goes_from_pending_to_completed() {
 }
 
 /// Clients take an absent status as pending, and an absent kind as `other`.
-// proves: ACP-26, ACP-27, TOOL-1
+// proves: ACP-26, ACP-27, TOOL-1, ACP-34
 #[test]
 fn default_kind_and_status_are_left_out() {
     let updates = encode_live(&[call_requested(CallKind::Other), call_started(true)]);

@@ -128,7 +128,7 @@ fn write_message(message: &LlmMessage, to: &mut UpdateWriter) {
             Content::Text { text } => to.write_text(author, id, text),
             Content::Thinking { text, .. } if text.is_empty() => {}
             Content::Thinking { text, .. } => to.write_text(ChunkAuthor::Thought, id, text),
-            Content::Image(_) | Content::Audio(_) => {
+            Content::Image(_) | Content::Audio(_) | Content::Document(_) => {
                 if let Some(block) = encode_block(item) {
                     to.write_update(&encode_chunk(author, id, block));
                 }

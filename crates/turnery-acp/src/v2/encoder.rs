@@ -158,6 +158,7 @@ fn thinking_block(content: &Content) -> Option<ContentBlock> {
         | Content::Text { .. }
         | Content::Image(_)
         | Content::Audio(_)
+        | Content::Document(_)
         | Content::ToolCall(_)
         | Content::Opaque { .. } => None,
     }

@@ -14,11 +14,12 @@ macro_rules! define_shared_encoders {
             },
         };
         use agent_client_protocol_schema::$version::{
-            AudioContent, CompactionStatus, CompactionUpdate, ContentBlock, ImageContent, Notice,
-            NoticeSeverity, PermissionOption, PermissionOptionKind, PlanEntry, PlanEntryPriority,
-            PlanEntryStatus, SessionConfigOption, SessionConfigOptionCategory,
-            SessionConfigSelectOption, SessionInfo, SessionInfoUpdate, SessionUpdate, TextContent,
-            ToolCallContent, ToolCallLocation, ToolKind,
+            AudioContent, BlobResourceContents, CompactionStatus, CompactionUpdate, ContentBlock,
+            EmbeddedResource, EmbeddedResourceResource, ImageContent, Notice, NoticeSeverity,
+            PermissionOption, PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus,
+            SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
+            SessionInfo, SessionInfoUpdate, SessionUpdate, TextContent, ToolCallContent,
+            ToolCallLocation, ToolKind,
         };
         use serde_json::Value;
         use turnery_agent::{
@@ -77,6 +78,15 @@ macro_rules! define_shared_encoders {
                 Content::Audio(audio) => Some(ContentBlock::Audio(AudioContent::new(
                     audio.base64.to_string(),
                     audio.mime_type.as_str(),
+                ))),
+                Content::Document(document) => Some(ContentBlock::Resource(EmbeddedResource::new(
+                    EmbeddedResourceResource::BlobResourceContents(
+                        BlobResourceContents::new(
+                            document.base64.to_string(),
+                            crate::server::prompt_content::document_uri(&document.name),
+                        )
+                        .mime_type(document.mime_type.clone()),
+                    ),
                 ))),
                 Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
             }

@@ -116,7 +116,7 @@ fn project_command_grants_no_permissions() {
 
 /// An image for a model without image support is rejected before any call; the same prompt works once another
 /// model is selected.
-// proves: PROMPT-2
+// proves: ACP-10, PROMPT-2
 #[test]
 fn image_is_rejected_for_model_without_images() {
     let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));

@@ -71,12 +71,10 @@ impl ProviderSource for FakeKeys {
     fn current(&self) -> Arc<[ProviderConfig]> {
         let key = *self.0.lock().expect("no panic");
         let acme = ProviderConfig {
-            name: "acme".to_owned(),
-            api: Api::OpenAi,
-            base_url: "http://127.0.0.1:9/v1".to_owned(),
             key: key.map(SecretString::from),
             key_hint: "ACME_KEY".to_owned(),
             models: vec!["m".to_owned()],
+            ..ProviderConfig::new("acme", Api::OpenAi, "http://127.0.0.1:9/v1")
         };
         Arc::from([acme])
     }

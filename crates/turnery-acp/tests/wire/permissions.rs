@@ -93,3 +93,27 @@ fn second_permission_response_is_ignored() {
         assert_eq!(world.run_log.all().len(), ran, "{first} {second}");
     }
 }
+
+/// After a cancel the client answers the open question with `cancelled`, although nobody waits for it any more.
+// proves: ACP-50, CANCEL-6
+#[test]
+fn cancelled_answer_after_a_cancel_is_accepted() {
+    let call = json!({"tool_call": {"name": "change", "args": {}}});
+    let world = TestEnv::new(json!([
+        {"steps": [call]},
+        {"steps": [call]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut client, id) = world.session();
+    let asked = client.send_prompt(&id, "hi");
+    let question = client.wait_for_request("session/request_permission");
+    client.cancel(&id);
+    assert_eq!(client.wait_for_stop_reason(&asked), "cancelled");
+    client.respond_unchecked(&question, json!({"outcome": {"outcome": "cancelled"}}));
+    // The next question is asked, and answered, on the same connection.
+    let asked = client.send_prompt(&id, "again");
+    let question = client.wait_for_request("session/request_permission");
+    client.choose(&question, "allow_once");
+    assert_eq!(client.wait_for_stop_reason(&asked), "end_turn");
+    assert_eq!(world.run_log.all(), ["change"]);
+}

@@ -27,7 +27,7 @@ fn responses_to<'a>(said: &'a [Value], id: &Value) -> Vec<&'a Value> {
 }
 
 /// A prompt that ends without the client, by a stop reason, a tool or an error, gets exactly one response.
-// proves: PROMPT-4, TOOL-4, RPC-12, RPC-14, THEME-11
+// proves: PROMPT-4, TOOL-4, RPC-12, RPC-14, THEME-11, ACP-42, ACP-43, ACP-45
 #[test]
 fn prompt_that_finishes_is_answered_once() {
     let fails = |kind: &str| json!({"end": {"error": {"kind": kind, "message": "no"}}});

@@ -98,7 +98,7 @@ fn all_calls_are_pending_before_one_runs() {
     assert_eq!(ids.len(), 3, "each has its own id");
 }
 
-// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4, ACP-40, C-6
+// proves: ACP-49, ACP-52, ACP-54, ACP-55, ACP-56, CANCEL-10, TOOL-4, ACP-40, C-6, ACP-34
 #[test]
 fn cancel_fails_running_and_pending_calls() {
     let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));

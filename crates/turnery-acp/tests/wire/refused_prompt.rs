@@ -20,6 +20,7 @@ impl EchoModel {
             max_output: 100,
             images: false,
             audio: false,
+            documents: false,
             reasoning: false,
             api: "test",
             base_url: None,
@@ -58,6 +59,7 @@ impl Model for EchoModel {
                 model: self.0.name.model.clone(),
                 provider: self.0.name.provider.clone(),
                 tool_results: Vec::new(),
+                request: None,
             })
         })
     }

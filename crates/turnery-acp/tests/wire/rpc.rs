@@ -64,6 +64,11 @@ fn initialize_comes_first() {
         let answer = client.request(method, json!({}));
         assert_eq!(error_code_of(&answer), -32600, "{method}");
     }
+    let failed = client.request("initialize", json!({}));
+    assert_eq!(error_code_of(&failed), -32602);
+    let answer = client.request("session/prompt", json!({}));
+    let code = error_code_of(&answer);
+    assert_eq!(code, -32600, "a failed initialize initializes nothing");
     probe(&mut client);
 }
 

@@ -76,6 +76,7 @@ fn cancel_is_heard_while_nothing_is_read() {
         max_output: 100,
         images: false,
         audio: false,
+        documents: false,
         reasoning: true,
         api: "test",
         base_url: None,

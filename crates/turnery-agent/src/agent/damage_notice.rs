@@ -1,4 +1,4 @@
-//! Tells the user and the model about damage to a session.
+//! Tells the user about damage to a session, and counts it for the model.
 
 use std::fmt::Write;
 use turnery_engine::{LlmMessage, Message, SessionId};
@@ -29,17 +29,8 @@ pub(super) fn replay_message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     }
 }
 
-/// Adds a warning about damaged history to the system prompt; `None` if nothing that the model sees is
-/// damaged.
-pub(super) fn system_prompt_with_warning(system: &str, damage: &[Damage]) -> Option<String> {
+/// Returns the number of damaged places among what the model sees.
+pub(super) fn count_damaged_places(damage: &[Damage]) -> usize {
     let is_note = |it: &&Damage| matches!(it.part, DamagedPart::Note { .. });
-    let count = damage.len() - damage.iter().filter(is_note).count();
-    if count == 0 {
-        return None;
-    }
-    Some(format!(
-        "{system}\n\nThe stored history of this session is damaged in {count} place(s). Messages, tool calls \
-         and their results may be missing from it or changed. Before you rely on earlier work, check it \
-         again in the files themselves, and tell the user what you are unsure of."
-    ))
+    damage.len() - damage.iter().filter(is_note).count()
 }

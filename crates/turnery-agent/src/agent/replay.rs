@@ -151,6 +151,7 @@ fn interruption_event(record: &LoopRecord) -> Option<Event> {
         provider: config.map_or_else(String::new, |config| config.provider.clone()),
         usage: None,
         error: None,
+        request: None,
     };
     Some(Event {
         session_id: record.session_id.clone(),

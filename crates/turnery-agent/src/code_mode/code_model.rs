@@ -12,7 +12,7 @@ use turnery_engine::{
     Content, LlmMessage, Message, MessageStop, ModelDelta, ModelError, ModelStop, Response,
     ToolCall, ToolSpec,
 };
-use turnery_models::{Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest};
+use turnery_models::{Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest, ToolChoice};
 
 /// Events buffered between the adapted model and its adapter.
 const EVENT_QUEUE_CAPACITY: usize = 16;
@@ -63,10 +63,11 @@ impl Model for CodeModel {
     }
 }
 
-/// Replaces the tools of a request by functions, and its calls by text. Without tools the reply must be prose,
-/// which needs no explanation.
+/// Replaces the tools of a request by functions, and its calls by text. The functions are explained even if the reply
+/// must be prose: the system prompt stays the same, so that the provider's cache holds.
 fn adapt_request(request: &mut ModelRequest) {
     let tools = mem::take(&mut request.tools);
+    request.tool_choice = ToolChoice::Auto;
     if !tools.is_empty() {
         request.system = code_system_prompt(&request.system, &tools).into();
     }
@@ -104,6 +105,7 @@ fn without_calls(message: &Message) -> Message {
             provider,
             usage,
             error,
+            request,
         } => {
             let as_text = |item: &Content| match item {
                 Content::ToolCall(call) => Content::text(call_text(call)),
@@ -119,6 +121,7 @@ fn without_calls(message: &Message) -> Message {
                 provider: provider.clone(),
                 usage: *usage,
                 error: error.clone(),
+                request: request.clone(),
             }
         }
         Message::ToolResult {
@@ -264,5 +267,36 @@ impl DeltaStream {
             }
         };
         fragments.into_iter().map(adapt).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_models::Thinking;
+
+    /// The request of a last reply, which forbids calls, explains the same functions: the cache stays valid.
+    // proves: C-4
+    #[test]
+    fn last_reply_keeps_the_instructions() {
+        let look = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
+        let adapted = [ToolChoice::Auto, ToolChoice::None].map(|tool_choice| {
+            let mut request = ModelRequest {
+                tools: Arc::new([look.clone()]),
+                tool_choice,
+                ..ModelRequest::single_question(
+                    "s".into(),
+                    "Be good.",
+                    "m",
+                    "Look.".to_owned(),
+                    Thinking::Default,
+                )
+            };
+            adapt_request(&mut request);
+            assert!(request.tools.is_empty());
+            (request.system, request.tool_choice)
+        });
+        assert!(adapted[0].0.contains("def look("), "{}", adapted[0].0);
+        assert_eq!(adapted[0], adapted[1]);
     }
 }

@@ -40,6 +40,7 @@ fn sample_view(turns: u32, output: &str) -> ContextView {
                 provider: "p".to_owned(),
                 usage: None,
                 error: None,
+                request: None,
             },
         );
         say(
@@ -60,6 +61,7 @@ fn compaction(view: ContextView) -> Compaction {
     Compaction {
         session_id: "s".into(),
         size_before: view.size(),
+        has_overflowed: false,
         view,
         overhead_tokens: 0,
         settings: CompactionSettings::default(),
@@ -145,6 +147,7 @@ impl Model for RecordingModel {
                     tool_results: Vec::new(),
                     model: "m".to_owned(),
                     provider: "p".to_owned(),
+                    request: None,
                 }),
                 Behavior::Error(kind) => Err(ModelError::new(*kind, "no")),
                 Behavior::Panic => panic!("adapter"),
@@ -357,6 +360,31 @@ async fn remaining_size_is_scaled_to_provider_count() {
         ..live.size()
     };
     assert_eq!(compacted.size_after, expected);
+}
+
+/// The window is unknown, but a request of 5,000 tokens was too long for it.
+#[tokio::test]
+async fn transcript_is_shorter_after_overflow() {
+    let view = sample_view(40, &"x ".repeat(400));
+    assert!(view.size().tokens > 9_000);
+    let mut sizes = Vec::new();
+    for has_overflowed in [false, true] {
+        let model = RecordingModel::answering("a summary");
+        let request = Compaction {
+            has_overflowed,
+            size_before: ContextSize {
+                tokens: 5_000,
+                ..view.size()
+            },
+            ..compaction(view.clone())
+        };
+        request.run(model.clone()).await.block.unwrap();
+        let requests = model.requests.lock().unwrap();
+        let sent: ContextSize = requests[0].messages.iter().sum();
+        sizes.push(sent.tokens);
+    }
+    assert!(sizes[0] > 6_000, "{sizes:?}");
+    assert!(sizes[1] < 5_000, "{sizes:?}");
 }
 
 /// The offline model's rules cannot produce a summary.

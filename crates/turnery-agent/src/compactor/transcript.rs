@@ -87,7 +87,7 @@ fn wrap_in_tag(who: &str, text: &str) -> String {
     format!("<{who}>\n{text}\n</{who}>\n")
 }
 
-/// Renders text, with a placeholder for each image and recording. Reasoning is omitted.
+/// Renders text, with a placeholder for each image, recording and document. Reasoning is omitted.
 fn render_content(content: &[Content], lines: usize) -> String {
     let mut text = String::new();
     for item in content {
@@ -95,6 +95,7 @@ fn render_content(content: &[Content], lines: usize) -> String {
             Content::Text { text } => truncate_middle(text, lines),
             Content::Image(_) => "[a picture]".to_owned(),
             Content::Audio(_) => "[a recording]".to_owned(),
+            Content::Document(document) => format!("[a document, {}]", document.name),
             Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => continue,
         };
         if !text.is_empty() {

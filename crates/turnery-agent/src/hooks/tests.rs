@@ -2,7 +2,8 @@
 
 use super::*;
 use std::{future::pending, sync::Mutex};
-use turnery_engine::ContextSize;
+use turnery_engine::{ContextSize, Timestamp};
+use turnery_models::ModelName;
 
 /// Hook with a fixed verdict that records its requests.
 struct FixedHooks {
@@ -175,7 +176,28 @@ async fn unsubscribed_hook_is_not_asked() {
     assert!(!hook_list(&all).hook_set().on_error);
     assert!(hook_list(&all).hook_set().checkpoint);
     assert_eq!(hook_list(&[]).hook_set(), HookSet::default());
-    // By default a hook is asked nothing, and its loop hooks do nothing.
+    // By default there is no hook, a hook is asked nothing, and its loop hooks do nothing.
+    struct NoHooks;
+    impl Hooks for NoHooks {
+        fn name(&self) -> &str {
+            "none"
+        }
+    }
+    let hooks: [Arc<dyn Hooks>; 1] = [Arc::new(NoHooks)];
+    let hooks = hook_list(&hooks);
+    assert_eq!(hooks.hook_set(), HookSet::default());
+    let before = hooks.clone().before_loop(hook_cx(), Vec::new()).await;
+    assert_eq!(before, Ok(()));
+    let record = LoopRecord::new_running(
+        "s".into(),
+        "s.m.1".into(),
+        "turnery".to_owned(),
+        Timestamp::UNIX_EPOCH,
+    );
+    let issues = hooks.after_loop(hook_cx(), Arc::new(record)).await;
+    assert_eq!(issues, [""; 0]);
+    let settings = crate::Settings::new(ModelName::new("p", "m"), "");
+    assert!(settings.hooks.is_empty());
     let none = HookSet {
         input: false,
         before_turn: false,

@@ -203,6 +203,7 @@ mod tests {
             model: "m".to_owned(),
             provider: "p".to_owned(),
             tool_results: Vec::new(),
+            request: None,
         };
         [
             Input::ModelAnswered {

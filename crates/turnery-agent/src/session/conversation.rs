@@ -1,6 +1,6 @@
 //! Holds what a session task knows of its stored session.
 
-use super::SessionHistory;
+use super::{SessionHistory, system_prompt::SystemPrompt};
 use std::sync::Arc;
 use turnery_engine::{FrameId, LoopId, LoopRecord, LoopStatus};
 use turnery_store::SessionInfo;
@@ -10,6 +10,9 @@ use turnery_store::SessionInfo;
 pub(crate) struct Conversation {
     pub(crate) info: SessionInfo,
     pub(crate) history: SessionHistory,
+    pub(crate) system: SystemPrompt,
+    /// True until the first prompt after the session was opened with messages.
+    pub(crate) is_reopened: bool,
     /// Current frame; `None` is the first.
     pub(crate) frame_id: Option<FrameId>,
     /// Number of the last loop that was shown but not stored; never reused (LOOP-10).
@@ -21,10 +24,12 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Creates the conversation of a session whose active branch has these loops.
-    pub(crate) fn new(info: SessionInfo, chain: &[Arc<LoopRecord>]) -> Self {
+    pub(crate) fn new(info: SessionInfo, system: SystemPrompt, chain: &[Arc<LoopRecord>]) -> Self {
         let mut conversation = Self {
             info,
             history: SessionHistory::default(),
+            system,
+            is_reopened: !chain.is_empty(),
             frame_id: None,
             last_lost_loop: 0,
             interrupted: Vec::new(),
@@ -33,8 +38,9 @@ impl Conversation {
         conversation
     }
 
-    /// Replaces the history by that of these loops. Call ids that the client has seen stay taken.
+    /// Replaces the history and the system prompt by those of these loops. Call ids that the client has seen stay taken.
     pub(crate) fn continue_from(&mut self, chain: &[Arc<LoopRecord>]) {
+        self.system.continue_from(chain);
         let mut history = SessionHistory::from_chain(chain);
         history.remember_calls(&self.history);
         self.history = history;
@@ -55,6 +61,7 @@ impl Conversation {
             self.info.tip_loop_id = Some(record.loop_id.clone());
             self.frame_id.clone_from(&record.frame_id);
             self.interrupted.clear();
+            self.system.advance(record);
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     task::{Context, Poll},
 };
-use turnery_engine::{CallId, ContextSize, Event, HookRequest, LoopFinish, ToolCall};
+use turnery_engine::{CallId, ContextSize, Event, HookRequest, LoopFinish, ToolCall, ToolChoice};
 
 /// Number of queued effects at which tools and models are no longer read.
 const MAX_QUEUED_EFFECTS: usize = 8;
@@ -22,11 +22,14 @@ pub(crate) enum QueuedEffect {
     /// Shows the session's title.
     ShowInfo,
     /// Calls the model.
-    CallModel { tools: bool },
+    CallModel { tool_choice: ToolChoice },
     /// Asks the hooks.
     RunHook(HookRequest),
     /// Summarizes older messages.
-    Compact(ContextSize),
+    Compact {
+        before: ContextSize,
+        has_overflowed: bool,
+    },
     /// Decides whether a call may run.
     JudgeCall(ToolCall),
     /// Asks the user.
@@ -96,7 +99,7 @@ impl EffectQueue {
             | QueuedEffect::ShowInfo
             | QueuedEffect::CallModel { .. }
             | QueuedEffect::RunHook(_)
-            | QueuedEffect::Compact(_)
+            | QueuedEffect::Compact { .. }
             | QueuedEffect::Finish(_) => None,
         }
     }
@@ -138,7 +141,7 @@ impl EffectQueue {
                 Some(Some(
                     QueuedEffect::CallModel { .. }
                     | QueuedEffect::RunHook(_)
-                    | QueuedEffect::Compact(_)
+                    | QueuedEffect::Compact { .. }
                     | QueuedEffect::JudgeCall(_)
                     | QueuedEffect::RequestPermission(_)
                     | QueuedEffect::RunTool(_)
@@ -173,7 +176,7 @@ impl EffectQueue {
 
     /// Removes the queued compaction.
     pub(crate) fn cancel_compaction(&mut self) {
-        self.clear_matching(|effect| matches!(effect, QueuedEffect::Compact(_)));
+        self.clear_matching(|effect| matches!(effect, QueuedEffect::Compact { .. }));
     }
 
     /// Removes the queued permission check of a call.

@@ -129,6 +129,7 @@ mod tests {
             model: "m".to_owned(),
             provider: "p".to_owned(),
             tool_results: Vec::new(),
+            request: None,
         };
         let before = ATTEMPTS.with(std::cell::Cell::get);
         SessionHistory::default().distinguish_calls(&mut response);

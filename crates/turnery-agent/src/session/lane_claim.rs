@@ -45,6 +45,7 @@ impl SessionTask {
         };
         if let Some(chain) = chain {
             self.conversation.continue_from(&chain);
+            self.apply_system_prompt();
         }
         // Only after the history was reloaded: if that failed, the next prompt must try again.
         self.conversation.info = opened.info.clone();

@@ -57,7 +57,7 @@ pub struct PromptOptions {
     pub protocol: Option<Protocol>,
     /// Thinking level to use instead of the session's (LOOP-44).
     pub thinking: Option<Thinking>,
-    /// Sampling temperature to use instead of the session's (LOOP-43).
+    /// Sampling temperature to use instead of the agent's (LOOP-43).
     pub temperature: Option<f32>,
     /// Limits of the prompt.
     pub limits: Option<Limits>,

@@ -15,13 +15,8 @@ pub struct UnknownPriceError {
     pub model: ModelName,
 }
 
-/// Returns the price of a model's tokens from the model registry. The offline model is free. Fails if no
-/// price is known.
+/// Returns the price of a model's tokens from the model registry. Fails if no price is known.
 pub fn known_price(models: &ModelRegistry, name: &ModelName) -> Result<Price, UnknownPriceError> {
-    let price = match name.provider.as_str() {
-        "offline" => Some(Price::default()),
-        _ => models.price(name),
-    };
     let model = name.clone();
-    price.ok_or(UnknownPriceError { model })
+    models.price(name).ok_or(UnknownPriceError { model })
 }

@@ -110,6 +110,7 @@ impl SessionTask {
         let scope = PromptScope {
             prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
             model,
+            takeover: Arc::default(),
             protocol,
             thinking: options.thinking,
             temperature: options.temperature,

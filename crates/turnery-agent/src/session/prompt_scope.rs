@@ -9,7 +9,10 @@ use crate::{
     settings::Settings,
 };
 use serde_json::Value;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 use turnery_engine::{LoopId, PromptId, Termination};
 use turnery_models::{Model, Thinking};
 use turnery_tools::{Toolbox, TraceContext};
@@ -20,6 +23,8 @@ pub(crate) struct PromptScope {
     pub(crate) prompt_id: PromptId,
     /// Model to use instead of the session's.
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Model that has taken over for the rest of the prompt, because the chosen one was not available.
+    pub(crate) takeover: Arc<Mutex<Option<Arc<dyn Model>>>>,
     pub(crate) protocol: Protocol,
     /// Thinking level to use instead of the session's.
     pub(crate) thinking: Option<Thinking>,
@@ -53,6 +58,7 @@ impl PromptScope {
     ) -> Self {
         let scope = Self {
             model: Some(Arc::clone(model)),
+            takeover: Arc::default(),
             thinking: candidate.thinking.or(self.thinking),
             temperature: candidate.temperature.or(self.temperature),
             ..self.clone()
@@ -75,8 +81,19 @@ impl PromptScope {
     }
 
     /// Returns the model of the prompt, given that of its session.
-    pub(super) fn model_or<'a>(&'a self, session_model: &'a Arc<dyn Model>) -> &'a Arc<dyn Model> {
-        self.model.as_ref().unwrap_or(session_model)
+    pub(super) fn model_or(&self, session_model: &Arc<dyn Model>) -> Arc<dyn Model> {
+        let takeover = self.lock_takeover();
+        let own = takeover.as_ref().or(self.model.as_ref());
+        Arc::clone(own.unwrap_or(session_model))
+    }
+
+    /// Uses another model for the rest of the prompt.
+    pub(super) fn take_over(&self, model: Arc<dyn Model>) {
+        *self.lock_takeover() = Some(model);
+    }
+
+    fn lock_takeover(&self) -> MutexGuard<'_, Option<Arc<dyn Model>>> {
+        self.takeover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the thinking level of the prompt, given the settings of its session.

@@ -269,9 +269,9 @@ impl<'t> LoopRun<'t> {
                 usage: compacted.usage,
             }),
             WorkEvent::Gate(result) => self.handle_gate(result),
-            WorkEvent::KeyWaitEnded { tools } => {
+            WorkEvent::KeyWaitEnded(tool_choice) => {
                 self.clock.resume();
-                self.start_model(tools);
+                self.start_model(tool_choice);
             }
             WorkEvent::Tool(parent, StreamItem::Item(ToolReport::NestedCalls(nested))) => {
                 self.start_nested_calls(parent, nested);
@@ -295,11 +295,17 @@ impl<'t> LoopRun<'t> {
                 attempt,
                 error,
                 wait,
-            }))) => self.feed(Input::ModelRetried {
-                attempt,
-                error,
-                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            }),
+                takeover,
+            }))) => {
+                self.feed(Input::ModelRetried {
+                    attempt,
+                    error,
+                    wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                });
+                if let Some(name) = takeover {
+                    self.take_over(&name);
+                }
+            }
             WorkEvent::Model(StreamItem::Item(ModelEvent::Silence(silent))) => {
                 self.feed(Input::ModelSilent {
                     silent_ms: u64::try_from(silent.length.as_millis()).unwrap_or(u64::MAX),
@@ -404,7 +410,7 @@ fn recorded_events(recorder: &Recorder) -> &[Event] {
 /// run, a call has ended, or the user is asked.
 fn must_be_journalled(effect: &Effect) -> bool {
     match effect {
-        Effect::RunTool(_) | Effect::CallModel { .. } | Effect::Compact(_) => true,
+        Effect::RunTool(_) | Effect::CallModel { .. } | Effect::Compact { .. } => true,
         Effect::Emit(event) => matches!(
             event.kind,
             EventKind::ToolExecutionEnd { .. } | EventKind::PermissionRequested { .. }

@@ -11,6 +11,7 @@ use super::{
     inbox::Inbox,
     option_change::selectable_models,
     output::SessionOutput,
+    system_prompt::SystemPrompt,
     task::SessionTask,
 };
 use crate::{ask_user, client::Outbox, observe::observer_channel};
@@ -27,6 +28,8 @@ pub(crate) struct SessionParts<'a> {
     /// MCP servers; `None` in a child session, which uses its parent's.
     pub(crate) servers: Option<Arc<McpServers>>,
     pub(crate) info: SessionInfo,
+    /// Number of damaged places in the history that the model sees.
+    pub(crate) damaged_places: usize,
     /// Stored loops of the active branch.
     pub(crate) chain: &'a [Arc<LoopRecord>],
 }
@@ -39,8 +42,13 @@ impl SessionParts<'_> {
             outbox,
             servers,
             info,
+            damaged_places,
             chain,
         } = self;
+        let system = SystemPrompt::new(Arc::clone(&env.settings.system), damaged_places);
+        let conversation = Conversation::new(info, system, chain);
+        let info = &conversation.info;
+        env.settings.system = Arc::clone(conversation.system.current());
         env.toolbox = ask_user::with_ask_user(env.toolbox, &env.client, &info.id);
         let settings = &env.settings;
         if settings.effect_handler.is_some() {
@@ -77,7 +85,7 @@ impl SessionParts<'_> {
         let task = SessionTask {
             tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
             env,
-            conversation: Conversation::new(info, chain),
+            conversation,
             owner: Owner::for_this_process(),
             options,
             inbox: Inbox::new(mailbox),

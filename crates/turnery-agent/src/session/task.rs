@@ -145,6 +145,22 @@ impl SessionTask {
         }
     }
 
+    /// Begins the requests with the configured system prompt, after a summary. A candidate keeps its own.
+    pub(crate) fn renew_system_prompt(&mut self) {
+        if self.group.is_some() {
+            return;
+        }
+        self.conversation.system.renew();
+        self.apply_system_prompt();
+    }
+
+    /// Begins the requests with the system prompt of the conversation.
+    pub(crate) fn apply_system_prompt(&mut self) {
+        let system = self.conversation.system.current();
+        self.env.settings.system = Arc::clone(system);
+        self.tools.set_system_prompt(system);
+    }
+
     /// Pushes the end of a prompt to an outbox that wants it. Option changes are still served, so that a slow
     /// client does not block them.
     pub(crate) async fn show_prompt_end(&mut self, end: &PromptEnd) {

@@ -104,6 +104,11 @@ impl SessionTools {
         }
     }
 
+    /// Sets the system prompt with which requests begin.
+    pub(super) fn set_system_prompt(&mut self, system: &str) {
+        self.prefix = RequestPrefix::new(&self.current(), system);
+    }
+
     /// Returns the toolbox if it has changed since the last call.
     pub(super) fn take_changed(&mut self, system: &str) -> Option<Toolbox> {
         let changes = self.changes.as_mut()?;

@@ -63,6 +63,7 @@ impl ParentSession {
             outbox: Box::new(outbox),
             servers: None,
             info,
+            damaged_places: 0,
             chain: &[],
         };
         Ok(parts.spawn())

@@ -1,11 +1,11 @@
-//! Keeps the running cost of a session (USAGE-1). Prices come from the user's configuration;
-//! without any, nothing is counted or reported.
+//! Keeps the running cost of a session (USAGE-1).
 
 use crate::{agent::Agent, cost_report::millionths_to_units};
 use std::{fmt, sync::Arc};
-use turnery_engine::{ChildUsage, ConfigSnapshot, SessionId, Usage};
+use turnery_engine::{ChildUsage, ConfigSnapshot, Price, SessionId, Usage};
+use turnery_models::{ModelName, PriceSource};
 
-/// Currency of the configured prices.
+/// Currency of the prices.
 pub const CURRENCY: &str = "USD";
 
 /// Cost of one session over all its prompts, including stored ones.
@@ -33,13 +33,10 @@ impl SessionCost {
     /// Returns a cost of zero, for a new session.
     #[must_use]
     pub fn new(agent: &Arc<Agent>) -> Self {
-        match agent.models().has_prices() {
-            true => Self {
-                agent: Some(Arc::clone(agent)),
-                model: String::new(),
-                total_micros: Some(0),
-            },
-            false => Self::default(),
+        Self {
+            agent: Some(Arc::clone(agent)),
+            model: String::new(),
+            total_micros: Some(0),
         }
     }
 
@@ -62,16 +59,31 @@ impl SessionCost {
         }
     }
 
+    /// Sets the model that has answered the current turn, if its price is known. Some servers report other names than the
+    /// configured one, whose configured price then stays.
+    pub(super) fn set_answering_model(&mut self, provider: &str, model: &str) {
+        let Some(agent) = &self.agent else { return };
+        let models = agent.models();
+        let is_configured = self.model.split_once('/').is_some_and(|(own, model)| {
+            let price = models.price_and_source(&ModelName::new(own, model));
+            own == provider && matches!(price, Some((_, PriceSource::Configuration)))
+        });
+        let name = format!("{provider}/{model}");
+        if !is_configured && models.recorded_price(&name).is_some() {
+            self.model = name;
+        }
+    }
+
     /// Records a call of the current model, for a turn or a summary.
     pub(super) fn record_call(&mut self, usage: Option<&Usage>) {
         let model = std::mem::take(&mut self.model);
-        self.add_usage(&model, usage);
+        self.add_usage(&model, usage, |price| price);
         self.model = model;
     }
 
-    /// Records a turn of a child session.
+    /// Records a turn of a child session, at the base price: only the sum of its turns is stored.
     pub(super) fn record_child(&mut self, child: &ChildUsage) {
-        self.add_usage(&child.model, child.usage.as_ref());
+        self.add_usage(&child.model, child.usage.as_ref(), Price::without_tiers);
     }
 
     /// Marks the total as unknown after usage that was not reported in full. Reopening the session recomputes
@@ -80,13 +92,13 @@ impl SessionCost {
         self.total_micros = None;
     }
 
-    fn add_usage(&mut self, model: &str, usage: Option<&Usage>) {
+    fn add_usage(&mut self, model: &str, usage: Option<&Usage>, adapt: fn(Price) -> Price) {
         let (Some(agent), Some(usage)) = (&self.agent, usage) else {
             return;
         };
         if *usage != Usage::default() {
             let price = agent.models().recorded_price(model);
-            let cost = price.map(|price| price.cost_of(usage));
+            let cost = price.map(|price| adapt(price).cost_of(usage));
             self.total_micros = self
                 .total_micros
                 .zip(cost)

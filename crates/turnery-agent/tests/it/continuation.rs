@@ -92,7 +92,7 @@ async fn invalid_continuation_is_error_and_frees_session() {
     assert_eq!(world.head(&session).await, 1);
 }
 
-// proves: LOOP-8, LOOP-10, LOOP-12, LOOP-18, LOOP-85, TURN-20
+// proves: LOOP-8, LOOP-10, LOOP-12, LOOP-18, LOOP-85, TURN-20, TURN-10
 #[tokio::test(start_paused = true)]
 async fn continue_resumes_after_model_error() {
     let world = EmbeddingFixture::new(&[
@@ -155,7 +155,7 @@ pub(crate) async fn rerun_replaces_the_first_run() {
     );
 }
 
-// proves: LOOP-20, LOOP-87, TURN-21, TURN-22, UP-12, UP-16
+// proves: LOOP-20, LOOP-87, TURN-21, TURN-22, UP-12, UP-16, TURN-10
 #[tokio::test(start_paused = true)]
 async fn branch_continues_from_earlier_loop() {
     let world = EmbeddingFixture::new(&[
@@ -213,7 +213,7 @@ async fn refused_rerun_leaves_session_unchanged() {
     );
 }
 
-// proves: LOOP-21, LOOP-46, LOOP-47, UP-13, D-11, I10, C-15
+// proves: LOOP-21, LOOP-46, LOOP-47, UP-13, D-11, I10, C-15, LOOP-48
 #[tokio::test(start_paused = true)]
 pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     let long = "word ".repeat(80).leak();
@@ -252,7 +252,7 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     assert_eq!(kept, 44);
 }
 
-// proves: LOOP-28, LOOP-44
+// proves: LOOP-28, LOOP-44, LOOP-4, LOOP-11, LOOP-35
 #[tokio::test(start_paused = true)]
 async fn prompt_options_apply_to_one_prompt() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("the first")]]);
@@ -266,7 +266,9 @@ async fn prompt_options_apply_to_one_prompt() {
     assert_eq!(second.outcome, finished("the second"));
     let record = &second.loops[0];
     assert_eq!(record.metadata, Some(json!({"request": 7, "trace": null})));
-    assert_eq!(record.config.as_ref().unwrap().model, "two");
+    let config = record.config.as_ref().unwrap();
+    let expected = ("two", Some("puppet-two"));
+    assert_eq!((&*config.model, config.config_id.as_deref()), expected);
     assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-two.1");
     let first = run_text(&session, "hi").await;
     let record = &first.loops[0];
@@ -357,7 +359,7 @@ async fn kept_fragments_are_not_replayed() {
     }
 }
 
-// proves: LOOP-24, LOOP-88, TURN-17
+// proves: LOOP-24, LOOP-88, TURN-17, TURN-10
 #[tokio::test(start_paused = true)]
 async fn spawned_prompt_records_its_parent_loop() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("done")], &[ModelAct::Say("done")]]);

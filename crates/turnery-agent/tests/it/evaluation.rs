@@ -109,20 +109,21 @@ fn messages_read(seen: &[ShownItem]) -> Vec<String> {
     texts
 }
 
-// proves: LOOP-70, LOOP-72, LOOP-73, LOOP-74, LOOP-75, LOOP-76, LOOP-77, LOOP-12, LOOP-71, LOOP-92, UP-17
+// proves: LOOP-70, LOOP-72, LOOP-73, LOOP-74, LOOP-75, LOOP-76, LOOP-77, LOOP-12, LOOP-71, LOOP-92, UP-17, LOOP-11
 #[tokio::test(start_paused = true)]
 async fn each_strategy_selects_its_winner() {
     for (pick, place, model) in [
         (SelectionStrategy::First, 0, "puppet-a.1"),
-        (SelectionStrategy::FewestTokens, 1, "puppet-b.2"),
-        (SelectionStrategy::MostTokens, 2, "puppet-c.3"),
+        (SelectionStrategy::FewestTokens, 2, "puppet-b.3"),
+        (SelectionStrategy::MostTokens, 1, "puppet-c.2"),
     ] {
         let world = fixture_with(&three_models());
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-        let result = evaluate(&session, &["a", "b", "c"], pick).await.unwrap();
+        // The order of the candidates is not that of their ids.
+        let result = evaluate(&session, &["a", "c", "b"], pick).await.unwrap();
         assert_eq!(
             loop_ids_and_winner(&result),
-            (vec!["puppet-a.1", "puppet-b.2", "puppet-c.3"], place)
+            (vec!["puppet-a.1", "puppet-c.2", "puppet-b.3"], place)
         );
         assert_eq!(result.usage, usage_of(30, 15));
         // Branches are told apart by what they ran with.
@@ -130,7 +131,7 @@ async fn each_strategy_selects_its_winner() {
             let config = record.config.as_ref().expect("a snapshot");
             (config.provider.as_str(), config.model.as_str())
         });
-        let expected = [("puppet", "a"), ("puppet", "b"), ("puppet", "c")];
+        let expected = [("puppet", "a"), ("puppet", "c"), ("puppet", "b")];
         assert_eq!(configs.collect::<Vec<_>>(), expected);
         for record in &result.loops {
             let group = record.parallel_group.as_ref().unwrap();

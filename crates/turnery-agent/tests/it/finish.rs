@@ -45,7 +45,7 @@ fn finish_description(world: &EmbeddingFixture, n: usize) -> Option<String> {
 
 /// Prose is answered with a reminder and a wrong value with the reasons, until the value fits. The tools are gone in
 /// the next prompt.
-// proves: LASH-114, LASH-120
+// proves: LASH-114, LASH-120, LASH-117
 #[tokio::test]
 async fn value_is_checked_against_schema() {
     let world = EmbeddingFixture::new(&[
@@ -102,7 +102,8 @@ async fn submitted_error_ends_the_prompt() {
     assert_eq!(result.outcome, Outcome::Stopped(stop));
 }
 
-/// Values of any form end the prompt. If prose is allowed too, it ends the prompt as usual.
+/// Values of any form end the prompt. If prose is allowed too, it ends the prompt as usual. The rule is that of one
+/// prompt, not of the session.
 // proves: LASH-115, LASH-117, LASH-118
 #[tokio::test]
 async fn value_or_prose_ends_the_prompt_as_allowed() {
@@ -126,9 +127,15 @@ async fn value_or_prose_ends_the_prompt_as_allowed() {
             ),
         ),
     ] {
-        let world = EmbeddingFixture::new(&[script]);
+        let world = EmbeddingFixture::new(&[script, &[ModelAct::Say("hello")]]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         assert_eq!(run(&session, rule).await.outcome, expected);
+        let next = run(&session, FinishRule::Prose).await;
+        let text = "hello".into();
+        let prose = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+        assert_eq!(next.outcome, prose);
+        assert!(finish_description(&world, 0).is_some());
+        assert_eq!(finish_description(&world, 1), None);
     }
 }
 
@@ -172,6 +179,8 @@ async fn usual_form_of_values_is_described() {
             false,
         ),
         (Some(FinalAnswerFormat::Markdown), rating(), false, false),
+        (Some(FinalAnswerFormat::RawValue), rating(), false, false),
+        (None, rating(), false, false),
     ] {
         let world = EmbeddingFixture::with_settings(&[finish], |settings| {
             settings.final_answer_format = format;

@@ -171,6 +171,7 @@ impl Model for TestModel {
                 model: "one".to_owned(),
                 provider: "puppet".to_owned(),
                 tool_results: Vec::new(),
+                request: None,
             })
         })
     }

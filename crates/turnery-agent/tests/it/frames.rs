@@ -99,7 +99,7 @@ async fn cancel_between_loops_ends_the_prompt() {
     assert_eq!(result.loops.len(), 2);
 }
 
-// proves: C-6, UP-20
+// proves: C-6, UP-20, TURN-48
 #[tokio::test(start_paused = true)]
 pub(crate) async fn parallel_calls_run_concurrently() {
     // Each waits for the other: one after the other they would never end.

@@ -87,7 +87,7 @@ impl Model for WorkerModel {
             ledger.calls
         };
         let active = LedgerCallGuard(Arc::clone(&self.ledger));
-        let want = match request.tools.is_empty() {
+        let want = match request.callable_tools().is_empty() {
             true => WorkerStep::Finish,
             false => (self.want)(number),
         };
@@ -130,6 +130,7 @@ fn answer(want: WorkerStep, number: u64) -> Response {
         model: "worker".to_owned(),
         provider: "puppet".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     }
 }
 

@@ -28,6 +28,7 @@ mod permissions;
 mod price_limits;
 mod prompt_queue;
 mod prompts;
+mod real_models;
 mod records;
 mod recovery;
 mod reopening;

@@ -209,26 +209,38 @@ async fn activities_name_the_call_around_them() {
     run_text(&session, "go").await;
     let mut projection = Projection::default();
     let events = live_events(&drain(&mut seen));
-    let parents: Vec<(String, Option<String>)> = events
+    let parents: Vec<String> = events
         .iter()
         .filter_map(|event| projection.project(event))
-        .filter_map(|activity| match activity.event {
-            ActivityEvent::ToolCallCompleted {
-                call_id: Some(call_id),
-                parent_call_id,
-                ..
-            } => Some((call_id.to_string(), parent_call_id.map(|id| id.to_string()))),
-            _ => None,
+        .filter_map(|activity| {
+            let (sign, call, parent) = match activity.event {
+                ActivityEvent::ToolCallStarted {
+                    call_id,
+                    parent_call_id,
+                    ..
+                } => ("start", call_id, parent_call_id),
+                ActivityEvent::ToolCallCompleted {
+                    call_id,
+                    parent_call_id,
+                    ..
+                } => ("end", call_id, parent_call_id),
+                _ => return None,
+            };
+            let parent = parent.map_or("none".to_owned(), |id| id.to_string());
+            Some(format!("{sign} {} in {parent}", call?))
         })
         .collect();
-    let pair = |id: &str, parent: Option<&str>| (id.to_owned(), parent.map(str::to_owned));
     assert_eq!(
         parents,
         [
-            pair("g.0", Some("g")),
-            pair("g.1.0", Some("g.1")),
-            pair("g.1", Some("g")),
-            pair("g", None),
+            "start g in none",
+            "start g.0 in g",
+            "end g.0 in g",
+            "start g.1 in g",
+            "start g.1.0 in g.1",
+            "end g.1.0 in g.1",
+            "end g.1 in g",
+            "end g in none",
         ]
     );
 }

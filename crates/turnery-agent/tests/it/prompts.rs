@@ -89,7 +89,7 @@ async fn waiting_prompts_are_limited() {
 
 /// A model that always names its calls alike: in one prompt, after the session is opened again, in a rerun, in a branch,
 /// and after another handle has extended the session.
-// proves: ACP-24, TOOL-2
+// proves: ACP-24, TOOL-2, LASH-76
 #[tokio::test(start_paused = true)]
 async fn call_ids_are_unique_in_the_session() {
     let (call, say) = ([ModelAct::Call("c", "look")], [ModelAct::Say("ok")]);

@@ -2,12 +2,15 @@
 
 use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, run_text, start_text};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 use tokio::sync::Notify;
 use turnery_agent::{FinishRule, PromptOptions, Session, SubAgentTool};
 use turnery_engine::{
-    Content, ContinuationKind, LoopRecord, LoopStatus, Outcome, SessionId, TurnFinish, TurnStop,
-    TurnTrigger, Usage,
+    Content, ContinuationKind, EventKind, LoopRecord, LoopStatus, Outcome, SessionId, Timestamp,
+    TurnFinish, TurnStop, TurnTrigger, Usage,
 };
 use turnery_models::Thinking;
 use turnery_store::{Commit, MemoryStore, NewSession, Owner};
@@ -17,7 +20,7 @@ async fn records(world: &EmbeddingFixture, session: &Session) -> Vec<Arc<LoopRec
 }
 
 /// The record of a running loop grows as it runs, and is the stored one once it has ended.
-// proves: LOOP-89
+// proves: LOOP-26, LOOP-89
 #[tokio::test(start_paused = true)]
 async fn open_loop_can_be_queried() {
     let go = Arc::new(Notify::new());
@@ -41,6 +44,46 @@ async fn open_loop_can_be_queried() {
     assert_eq!(session.open_loop().await, None);
     session.close().await;
     assert_eq!(session.open_loop().await, None);
+}
+
+/// Loops and turns are stamped with the time of the clock on the wall, in UTC. A turn ends after its last call.
+// proves: TURN-13, TURN-14, LOOP-25, LOOP-26
+#[tokio::test]
+async fn times_are_those_of_the_wall_clock() {
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("a", "look"), ModelAct::Call("b", "look")],
+        &[ModelAct::Say("1")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let before = Timestamp::from(SystemTime::now());
+    run_text(&session, "one").await;
+    let after = Timestamp::from(SystemTime::now());
+    let records = records(&world, &session).await;
+    let record = &records[0];
+    let [first, second] = &record.turns[..] else {
+        panic!("two turns: {:?}", record.turns);
+    };
+    let ends = record.events.iter().filter_map(|event| match event.kind {
+        EventKind::ToolExecutionEnd { .. } => Some(Some(event.at)),
+        _ => None,
+    });
+    let ends: Vec<Option<Timestamp>> = ends.collect();
+    assert_eq!(ends.len(), 2);
+    // Stored times are cut to microseconds.
+    let before = before - Duration::from_micros(1);
+    let times = [
+        &[
+            Some(before),
+            Some(record.started_at),
+            Some(first.started_at),
+        ][..],
+        &ends,
+        &[first.ended_at, Some(second.started_at), second.ended_at],
+        &[record.ended_at, Some(after)],
+    ];
+    let times: Option<Vec<Timestamp>> = times.concat().into_iter().collect();
+    let times = times.expect("all have ended");
+    assert!(times.is_sorted(), "{times:?}");
 }
 
 // proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13, TURN-16
@@ -96,7 +139,7 @@ fn scripted(world: &EmbeddingFixture, answers: Value) -> String {
     format!("scripted:{}", path.display())
 }
 
-// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-44, LOOP-92, THEME-13
+// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-38, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-44, LOOP-92, THEME-13
 #[tokio::test(start_paused = true)]
 async fn record_names_its_model() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Say("2")]]);
@@ -117,6 +160,7 @@ async fn record_names_its_model() {
     assert_eq!((&*first.model, &*first.provider), ("one", "puppet"));
     assert_eq!(first.name.as_deref(), Some("Test model"));
     assert_eq!(first.api.as_deref(), Some("puppet"));
+    assert_eq!(first.base_url, None);
     assert_eq!(first.reasoning, Some(false));
     assert_eq!(first.context_window, Some(1000));
     assert_eq!(first.max_tokens, Some(100));
@@ -251,8 +295,11 @@ async fn session_without_turns_can_be_continued() {
 async fn text_is_streamed_or_settled() {
     let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let file = world.folder.path().join("main.rs");
+    std::fs::write(&file, "fn main() {}").unwrap();
+    let text = format!("see @main.rs and @{}", file.display());
     let input = vec![
-        Content::text("see @src/main.rs"),
+        Content::text(text.as_str()),
         Content::Text {
             text: "and ~/x".to_owned(),
         },
@@ -261,7 +308,7 @@ async fn text_is_streamed_or_settled() {
     let ticket = session.start(input, cancel).unwrap();
     ticket.result().await.unwrap();
     // Sent verbatim: resolving paths is up to the host.
-    assert_eq!(world.model.request(0), ["see @src/main.rs\nand ~/x"]);
+    assert_eq!(world.model.request(0), [format!("{text}\nand ~/x")]);
 }
 
 // proves: LASH-36

@@ -120,6 +120,41 @@ async fn thinking_level_survives_reopening() {
     assert_eq!(other.options().thinking, Thinking::Default);
 }
 
+/// The temperature is the agent's of today: a session keeps none.
+// proves: LOOP-43, LOOP-44
+#[tokio::test(start_paused = true)]
+async fn reopened_session_has_agents_temperature() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let world = |temperature| {
+        let script: &[&[ModelAct]] = &[&[ModelAct::Say("hello")]];
+        EmbeddingFixture::build(
+            Arc::clone(&store),
+            script,
+            &[],
+            |settings| settings.temperature = Some(temperature),
+            |tools| tools,
+        )
+    };
+    let before = world(0.5);
+    let (session, _seen) = before.session(LARGE_CAPACITY).await;
+    run_text(&session, "hi").await;
+    session.close().await;
+    let after = world(0.75);
+    let (ports, _seen) = after.ports(LARGE_CAPACITY);
+    let opened = after
+        .agent
+        .open(session.id(), before.request(), false, |_| ports);
+    let session = opened.await.unwrap();
+    run_text(&session, "hi").await;
+    let recorded = after.loops(session.id()).await;
+    let recorded = recorded
+        .iter()
+        .map(|record| record.config.as_ref()?.temperature);
+    assert_eq!(recorded.collect::<Vec<_>>(), [Some(0.5), Some(0.75)]);
+    let sent = after.model.requests.lock().unwrap()[0].temperature;
+    assert_eq!(sent, Some(0.75));
+}
+
 /// LOAD-1: transcript notes are replayed at their times, and never sent to a model.
 // proves: LOAD-1
 #[tokio::test(start_paused = true)]

@@ -335,7 +335,7 @@ fn check_interjections(interjected: &[String], loops: &[Arc<LoopRecord>]) -> Res
     }
 }
 
-// proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13
+// proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13, LOOP-79, LOOP-52
 #[test]
 pub(crate) fn random_runs_agree_on_shown_and_stored() {
     let worlds = (prop::collection::vec(any_prompt(), 1..4), any_env());

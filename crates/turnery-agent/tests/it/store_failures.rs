@@ -137,7 +137,7 @@ async fn unstored_setting_is_not_applied() {
 }
 
 /// A loop that cannot be read is left out and named: to the client at the end of the replay, to the model
-/// in the system prompt of that session alone. The transcript's notes are named too.
+/// of that session alone in one message that stays. The transcript's notes are named too.
 #[tokio::test]
 async fn damaged_session_opens_with_notice() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,11 +185,10 @@ async fn damaged_session_opens_with_notice() {
     let (opened, _seen) = world.open(&id, false).await;
     run_text(&opened, "go on").await;
     opened.close().await;
-    let systems = |call: usize| world.model.requests.lock().unwrap()[call].system.clone();
-    for call in [2, 3] {
-        assert!(systems(call).contains("history of this session is damaged"));
-    }
-    assert_eq!(world.model.request(2), ["on"]);
+    let request = world.model.request(3);
+    assert!(request[0].contains("history of this session is damaged in 1 place(s)"));
+    assert_eq!(request[1..], ["on", "hello", "go on"]);
+    assert_eq!(world.model.request(2), request[..2]);
 
     let other = second.id().clone();
     second.close().await;
@@ -198,7 +197,6 @@ async fn damaged_session_opens_with_notice() {
     assert!(!shown.contains("damaged"), "{shown}");
     run_text(&again, "and on").await;
     assert_eq!(world.model.request(4), ["hi", "hello", "and on"]);
-    assert!(!systems(4).contains("damaged"));
     // All that is stored is looked at when the world ends.
     write("initial");
     db.execute("DELETE FROM remarks", ()).unwrap();
@@ -227,8 +225,8 @@ async fn damaged_journal_is_reported_on_open() {
         let shown = format!("{:?}", drain(&mut shown));
         assert_eq!(shown.contains("the journal of loop"), replay, "{shown}");
         run_text(&second, "second").await;
-        let system = world.model.requests.lock().unwrap()[1].system.clone();
-        assert!(system.contains("history of this session is damaged"));
+        let request = world.model.request(1).concat();
+        assert!(request.contains("history of this session is damaged"));
     }
 }
 

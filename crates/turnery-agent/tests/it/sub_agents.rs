@@ -13,7 +13,7 @@ use turnery_engine::{
     Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Limits, LoopRecord, Message,
     Outcome, SessionId, TurnStop, TurnTrigger, oracle,
 };
-use turnery_store::ListQuery;
+use turnery_store::{ListQuery, lineage::child_loop_ids};
 use turnery_tools::{Mode, Rule};
 
 /// Returns the tool results that the parent's model reads.
@@ -52,6 +52,7 @@ pub(crate) async fn children(world: &EmbeddingFixture) -> Vec<(SessionId, Vec<Ar
 async fn sub_agent_runs_in_own_session_and_answers() {
     let world = EmbeddingFixture::with_sub_agents(
         &[
+            &[ModelAct::Say("hello")],
             &[ModelAct::Spend(10, 1), ModelAct::Delegate("t", false)],
             &[
                 ModelAct::Spend(3, 4),
@@ -63,15 +64,22 @@ async fn sub_agent_runs_in_own_session_and_answers() {
         |settings| settings.agent_id = "digger".into(),
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    run_text(&session, "hi").await;
+    drain(&mut seen);
     let result = run_text(&session, "find something").await;
     assert_eq!(tool_results(&result), ["go\nld"]);
-    assert_eq!(world.model.request(1), ["dig"]);
+    assert_eq!(world.model.request(2), ["dig"]);
     let [(child, loops)] = &children(&world).await[..] else {
         panic!("one child")
     };
     let parent = &result.loops[0];
     let own = &loops[0];
+    // The calling loop, which is not the first of its session, has the child as a link only.
+    assert_eq!(parent.loop_id.as_str().rsplit('.').next(), Some("2"));
     assert_eq!(own.parent_loop_id.as_ref(), Some(&parent.loop_id));
+    let mut all = world.loops(session.id()).await;
+    all.extend(loops.iter().cloned());
+    assert_eq!(child_loop_ids(parent, &all).count(), 0);
     assert_eq!(own.continuation_kind, ContinuationKind::Initial);
     assert_eq!(own.turns[0].triggered_by, TurnTrigger::SubAgent);
     assert_eq!(
@@ -288,6 +296,7 @@ async fn new_prompt_does_not_end_running_child() {
     }
 }
 
+// proves: LOOP-65, LOOP-66
 #[tokio::test(start_paused = true)]
 async fn children_of_one_response_run_in_parallel() {
     let world = EmbeddingFixture::with_sub_agents(
@@ -309,7 +318,11 @@ async fn children_of_one_response_run_in_parallel() {
     let result = run_text(&session, "meet").await;
     assert_eq!(tool_results(&result), ["met", "met"]);
     assert_eq!(children(&world).await.len(), 2);
-    assert_eq!(result.loops[0].child_loop_refs.len(), 2);
+    let links = result.loops[0].child_loop_refs.iter();
+    let mut calls: Vec<&str> = links.map(|link| link.tool_call_id.as_str()).collect();
+    // In the order in which they ended.
+    calls.sort_unstable();
+    assert_eq!(calls, ["a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,8 @@ const BYTES_PER_TOKEN: usize = 4;
 const IMAGE_TOKENS: u64 = 1_500;
 /// Estimated base64 bytes of audio per token: ten to twenty tokens a second.
 const AUDIO_BYTES_PER_TOKEN: u64 = 1_024;
+/// Estimated base64 bytes of a document per token: a page has about 50 kB and 2,000 tokens.
+const DOCUMENT_BYTES_PER_TOKEN: u64 = 32;
 /// Overhead of a message, such as its role. Unit: tokens.
 const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
 /// Overhead of a call in addition to its name and arguments. Unit: bytes.
@@ -60,6 +62,9 @@ pub fn estimate_content_tokens(content: &[Content]) -> u64 {
             Content::Image(_) => others += IMAGE_TOKENS,
             Content::Audio(audio) => {
                 others += (audio.base64.len() as u64).div_ceil(AUDIO_BYTES_PER_TOKEN)
+            }
+            Content::Document(document) => {
+                others += (document.base64.len() as u64).div_ceil(DOCUMENT_BYTES_PER_TOKEN)
             }
             Content::ToolCall(call) => {
                 bytes += CALL_OVERHEAD_BYTES + call.name.len() + estimate_json_bytes(&call.args)

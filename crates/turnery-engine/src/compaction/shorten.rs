@@ -10,6 +10,8 @@ const OMITTED_LINES_NOTE: &str =
 const OMITTED_IMAGE_NOTE: &str = "[a picture was left out here to make room]";
 /// Note in place of an omitted audio block.
 const OMITTED_AUDIO_NOTE: &str = "[a recording was left out here to make room]";
+/// Note in place of an omitted document.
+const OMITTED_DOCUMENT_NOTE: &str = "[a document was left out here to make room]";
 /// Maximum length of a kept line. Unit: bytes.
 const MAX_LINE_BYTES: usize = 1_000;
 
@@ -18,7 +20,7 @@ const MAX_LINE_BYTES: usize = 1_000;
 pub(super) struct OutputLimit {
     /// Number of lines, including the note.
     pub(super) lines: usize,
-    /// True if images and audio are kept.
+    /// True if images, audio and documents are kept.
     pub(super) media: bool,
 }
 
@@ -51,9 +53,10 @@ pub(super) fn shorten_tool_result(
 fn shorten_content(content: &[Content], limit: OutputLimit) -> Option<Vec<Content>> {
     let is_image = |item: &&Content| matches!(item, Content::Image(_));
     let is_audio = |item: &&Content| matches!(item, Content::Audio(_));
+    let is_document = |item: &&Content| matches!(item, Content::Document(_));
     let media = content
         .iter()
-        .filter(|item| is_image(item) || is_audio(item));
+        .filter(|item| is_image(item) || is_audio(item) || is_document(item));
     let omits_media = !limit.media && media.clone().next().is_some();
     let text = join_text(content);
     let short = (!is_within_lines(&text, limit.lines)).then(|| truncate_middle(&text, limit.lines));
@@ -69,8 +72,10 @@ fn shorten_content(content: &[Content], limit: OutputLimit) -> Option<Vec<Conten
     if omits_media {
         let has_image = media.clone().any(|item| is_image(&item));
         let has_audio = media.clone().any(|item| is_audio(&item));
+        let has_document = media.clone().any(|item| is_document(&item));
         kept.extend(has_image.then(|| Content::text(OMITTED_IMAGE_NOTE)));
         kept.extend(has_audio.then(|| Content::text(OMITTED_AUDIO_NOTE)));
+        kept.extend(has_document.then(|| Content::text(OMITTED_DOCUMENT_NOTE)));
     } else {
         kept.extend(media.cloned());
     }

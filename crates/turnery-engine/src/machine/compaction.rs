@@ -1,18 +1,20 @@
 //! Requests compaction of history when the next request would fill the model's context (UP-10, TURN-58).
 
+use super::pending_turn::{NextStep, PendingTurn, TurnNotice};
 use super::stage::{CompactionReason, LoopFailure, PendingHook};
-use super::{Effect, Loop, Stage};
+use super::{Effect, Loop, ResponseDraft, Stage};
 use crate::{
-    CompactionBlock, ContextSize, EventKind, HookRequest, ModelError, Outcome, TurnFinish,
-    TurnStop, Usage,
+    CompactionBlock, ContextSize, EventKind, HookRequest, MessageStop, ModelError, Outcome,
+    TurnFinish, TurnStop, Usage,
 };
 use std::mem;
 
 impl Loop {
     /// Compacts if the context is full, then calls the model; called after the inputs were added (TURN-57).
     pub(super) fn compact_if_full(&mut self) {
-        if self.gauge.is_full(&self.spec.context) {
-            self.request_compaction(CompactionReason::ContextFull);
+        let has_overflowed = self.gauge.take_overflow();
+        if has_overflowed || self.gauge.is_full(&self.spec.context) {
+            self.request_compaction(CompactionReason::ContextFull { has_overflowed });
         } else {
             self.call_model();
         }
@@ -24,6 +26,17 @@ impl Loop {
             return self.fail_without_draft(error);
         }
         self.request_compaction(CompactionReason::Overflow(error));
+    }
+
+    /// Handles a context overflow that was noticed within or after a response: keeps what was shown, and compacts at the
+    /// start of another turn, once per loop.
+    pub(super) fn handle_overflow_in_response(&mut self, draft: ResponseDraft, error: ModelError) {
+        if self.spec.context.compact_at == 0 || !self.gauge.note_overflow() {
+            return self.fail_draft(draft, error);
+        }
+        self.settle_draft(draft, MessageStop::Length, Some(error.message));
+        let turn = PendingTurn::with_notice(TurnNotice::Overflow);
+        self.finish_turn(None, Vec::new(), NextStep::Turn(turn));
     }
 
     /// Starts a compaction, after its `BeforeCompaction` hook if one is installed.
@@ -43,7 +56,15 @@ impl Loop {
         let before = self.gauge.size;
         self.gauge.attempted = true;
         self.emitter.emit(EventKind::CompactionStarted { before });
-        self.push_effect(Effect::Compact(before));
+        let has_overflowed = match &reason {
+            CompactionReason::ContextFull { has_overflowed } => *has_overflowed,
+            CompactionReason::Overflow(_) => true,
+            CompactionReason::Standalone => false,
+        };
+        self.push_effect(Effect::Compact {
+            before,
+            has_overflowed,
+        });
         self.stage = Stage::Compacting(Box::new(reason));
     }
 
@@ -103,7 +124,7 @@ impl Loop {
 
     pub(super) fn resume_after_compaction(&mut self, reason: CompactionReason) {
         match reason {
-            CompactionReason::ContextFull => self.call_model(),
+            CompactionReason::ContextFull { .. } => self.call_model(),
             CompactionReason::Overflow(error) => {
                 self.failed_attempts += 1;
                 self.emitter.emit(EventKind::ModelRetried {
@@ -127,7 +148,7 @@ impl Loop {
     /// Continues after a hook vetoed the compaction or the summary failed.
     pub(super) fn resume_without_compaction(&mut self, reason: CompactionReason, why: String) {
         match reason {
-            CompactionReason::ContextFull => self.call_model(),
+            CompactionReason::ContextFull { .. } => self.call_model(),
             CompactionReason::Overflow(error) => self.fail_without_draft(error),
             CompactionReason::Standalone => {
                 let stop = TurnStop::RuntimeError { message: why };

@@ -14,6 +14,16 @@ pub(super) struct ContextGauge {
     retry_above: u64,
     /// True if compaction was attempted in this turn.
     pub(super) attempted: bool,
+    overflow: ResponseOverflow,
+}
+
+/// Context overflow within a response of the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseOverflow {
+    None,
+    /// The next turn compacts.
+    Pending,
+    Handled,
 }
 
 impl ContextGauge {
@@ -22,7 +32,26 @@ impl ContextGauge {
             size: context.size,
             retry_above: 0,
             attempted: false,
+            overflow: ResponseOverflow::None,
         }
+    }
+
+    /// Makes the next turn compact; false if that has happened before.
+    pub(super) fn note_overflow(&mut self) -> bool {
+        let is_first = self.overflow == ResponseOverflow::None;
+        if is_first {
+            self.overflow = ResponseOverflow::Pending;
+        }
+        is_first
+    }
+
+    /// Returns true if this turn must compact because of an overflow.
+    pub(super) fn take_overflow(&mut self) -> bool {
+        let is_pending = self.overflow == ResponseOverflow::Pending;
+        if is_pending {
+            self.overflow = ResponseOverflow::Handled;
+        }
+        is_pending
     }
 
     pub(super) fn begin_turn(&mut self) {
@@ -34,9 +63,12 @@ impl ContextGauge {
         self.size += ContextSize::of_message(message);
     }
 
-    /// Replaces the estimate with the provider's token count.
+    /// Replaces the estimate with the provider's token count; a server that counts nothing reports zero.
     pub(super) fn set_measured(&mut self, usage: &Usage) {
-        self.size.tokens = usage.context_tokens();
+        let tokens = usage.context_tokens();
+        if tokens > 0 {
+            self.size.tokens = tokens;
+        }
     }
 
     /// Sets the size after a compaction attempt, successful or not, and the minimum size for the next

@@ -1,7 +1,8 @@
 //! Effects that a loop requests from its host, and how a loop finishes.
 
 use crate::{
-    CallId, Content, ContextSize, Event, HookRequest, Outcome, ToolCall, ToolEnvelope, Usage,
+    CallId, Content, ContextSize, Event, HookRequest, Outcome, ToolCall, ToolChoice, ToolEnvelope,
+    Usage,
 };
 
 /// Effect requested by a loop. Hosts carry effects out in order: an effect may start only after each
@@ -12,12 +13,12 @@ pub enum Effect {
     Emit(Event),
     /// Send an event that is already in the record (the `LoopEnd` of a successful commit).
     Publish(Event),
-    /// Call the model with history and, if `tools` is true, with tools.
+    /// Call the model with history and tools.
     CallModel {
         /// Index of the turn.
         turn_index: u32,
-        /// False if the reply must be text.
-        tools: bool,
+        /// Whether the response may or must call a tool.
+        tool_choice: ToolChoice,
     },
     /// Drop the model's stream without waiting for it.
     StopModel,
@@ -26,7 +27,12 @@ pub enum Effect {
     /// Cancel the running hook.
     CancelHook,
     /// Summarise history; answered with `Compacted`.
-    Compact(ContextSize),
+    Compact {
+        /// Size of the next request, as counted so far.
+        before: ContextSize,
+        /// True if the provider rejected the request as too long: the context window is smaller than `before`.
+        has_overflowed: bool,
+    },
     /// Drop the running summary without waiting for it.
     StopCompaction,
     /// Decide whether the call may run; answered with `Verdict` or `ToolEnded`, possibly after

@@ -6,7 +6,9 @@
 use super::Loop;
 use super::pending_turn::{NextStep, PendingTurn};
 use super::spec::turn_limit;
-use crate::{LimitKind, Message, Outcome, ReachedLimit, Spending, TurnFinish, TurnStop, Usage};
+use crate::{
+    LimitKind, Message, Outcome, Price, ReachedLimit, Spending, TurnFinish, TurnStop, Usage,
+};
 use std::time::Duration;
 
 impl Loop {
@@ -113,7 +115,7 @@ impl Loop {
         for child in &self.children_usage {
             children += child.cumulative;
         }
-        spending.add_usage(&children, self.spec.price);
+        spending.add_usage(&children, self.spec.price.map(Price::without_tiers));
         spending
     }
 

@@ -1,7 +1,7 @@
 //! Decides whether a turn starts, with which inputs, and what follows it (TURN-26, TURN-31, TURN-68, UP-7).
 
 use super::Loop;
-use super::pending_turn::{InputFiltering, NextStep, PendingTurn, QueuedMessage};
+use super::pending_turn::{InputFiltering, NextStep, PendingTurn, QueuedMessage, TurnNotice};
 use super::stage::PendingHook;
 use crate::{
     Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Outcome, ResponseText,
@@ -36,7 +36,7 @@ impl Loop {
             trigger,
             prompt,
             queued: Vec::new(),
-            is_reminder: false,
+            notice: None,
         }));
     }
 
@@ -122,7 +122,9 @@ impl Loop {
                 .take_from(&mut self.input_queues.steering);
         }
         if waiting.is_empty() && self.requires_finish() && !faulty!(AcceptProse) {
-            return self.continue_with(NextStep::Turn(PendingTurn::reminder()));
+            return self.continue_with(NextStep::Turn(PendingTurn::with_notice(
+                TurnNotice::FinishRequired,
+            )));
         }
         if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {
             return self.ask_hook(HookRequest::Checkpoint, PendingHook::Checkpoint(text));

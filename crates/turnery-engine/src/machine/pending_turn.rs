@@ -11,8 +11,17 @@ pub(super) struct PendingTurn {
     pub(super) prompt: Option<QueuedMessage>,
     /// Steering or follow-up messages.
     pub(super) queued: Vec<QueuedMessage>,
-    /// True if the model is reminded that it must finish.
-    pub(super) is_reminder: bool,
+    /// Notice with which the engine begins the turn.
+    pub(super) notice: Option<TurnNotice>,
+}
+
+/// Why the engine begins a turn that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnNotice {
+    /// The model must finish with a tool's decision (UP-33).
+    FinishRequired,
+    /// The context window overflowed within a response.
+    Overflow,
 }
 
 impl PendingTurn {
@@ -22,14 +31,14 @@ impl PendingTurn {
             trigger: TurnTrigger::Continuation,
             prompt,
             queued: Vec::new(),
-            is_reminder: false,
+            notice: None,
         }
     }
 
-    /// Creates a turn in which the model is reminded that it must finish (UP-33).
-    pub(super) fn reminder() -> Self {
+    /// Creates a turn that begins with a notice of the engine.
+    pub(super) fn with_notice(notice: TurnNotice) -> Self {
         Self {
-            is_reminder: true,
+            notice: Some(notice),
             ..Self::continuation(None)
         }
     }

@@ -28,6 +28,8 @@ pub struct LoopSpec {
     pub config: ConfigSnapshot,
     /// Content of the user message; empty for a continuation without a prompt.
     pub input: Vec<Content>,
+    /// Notices to the model that precede the input; they stay in the conversation.
+    pub notices: Vec<String>,
     /// Limits of the whole prompt, shared with everything that works on it.
     pub limits: Limits,
     /// Spending of the rest of the prompt so far. Updated with
@@ -87,6 +89,7 @@ impl LoopSpec {
             trigger: TurnTrigger::User,
             config,
             input,
+            notices: Vec::new(),
             limits: Limits::default(),
             other_spending: Spending::default(),
             loop_turn_limit: None,
@@ -132,7 +135,7 @@ pub enum QueueMode {
 /// Size of the model's context, and when to compact it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextBudget {
-    /// Size of the first request, including its input.
+    /// Size of a request before the loop adds its input.
     pub size: ContextSize,
     /// Context window of the model. Unit: tokens. `None` if unknown, which disables automatic compaction.
     pub window: Option<u64>,
@@ -143,6 +146,23 @@ pub struct ContextBudget {
 /// Price per million tokens. Unit: millionths of the currency of the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
+    /// Uncached input.
+    pub input: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache.
+    pub cache_write: u64,
+    /// Prices of requests with a long input, by rising [`PriceTier::above`].
+    pub tiers: &'static [PriceTier],
+}
+
+/// Price of a request whose input exceeds a size. Units: as in [`Price`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriceTier {
+    /// Input of the request, cached input included, that must be exceeded. Unit: tokens.
+    pub above: u64,
     /// Uncached input.
     pub input: u64,
     /// Output, reasoning included.
@@ -310,19 +330,33 @@ fn format_millionths(millionths: u64) -> String {
 }
 
 impl Price {
-    /// Returns the cost of `usage`, rounded up. Unit: millionths.
+    /// Returns the cost of the `usage` of one request, rounded up. The size of its input selects the tier. Unit:
+    /// millionths.
     #[must_use]
     pub fn cost_of(&self, usage: &Usage) -> u64 {
-        let parts = [
-            (self.input, usage.input),
-            (self.output, usage.output),
-            (self.cache_read, usage.cache_read),
-            (self.cache_write, usage.cache_write),
+        let input = usage.context_tokens().saturating_sub(usage.output);
+        let tier = self.tiers.iter().rfind(|tier| input > tier.above);
+        let rates = tier.map_or(
+            [self.input, self.output, self.cache_read, self.cache_write],
+            |it| [it.input, it.output, it.cache_read, it.cache_write],
+        );
+        let tokens = [
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write,
         ];
-        let sum: u128 = parts
+        let sum: u128 = rates
             .iter()
-            .map(|(price, tokens)| u128::from(*price) * u128::from(*tokens))
+            .zip(tokens)
+            .map(|(rate, tokens)| u128::from(*rate) * u128::from(tokens))
             .sum();
         u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the price without tiers, for the sum of several requests, whose sizes are unknown.
+    #[must_use]
+    pub fn without_tiers(self) -> Self {
+        Self { tiers: &[], ..self }
     }
 }

@@ -63,7 +63,10 @@ impl LoopFailure {
 #[derive(Clone, Debug)]
 pub(super) enum CompactionReason {
     /// The next request would fill the context; the model is called in any case.
-    ContextFull,
+    ContextFull {
+        /// True if the window overflowed within the last response.
+        has_overflowed: bool,
+    },
     /// The provider rejected the request as too long; the model is called again if there is a summary.
     Overflow(ModelError),
     /// The loop does nothing else (UP-13).

@@ -1,12 +1,12 @@
 //! Runs a turn: emits its inputs, calls the model, and handles the response.
 
-use super::pending_turn::{NextStep, PendingTurn};
+use super::pending_turn::{NextStep, PendingTurn, TurnNotice};
 use super::stage::{LoopFailure, PendingHook};
 use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage};
 use crate::{
     EventKind, HookRequest, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
     ModelErrorKind, ModelStop, Outcome, ProviderFailure, Response, ResponseLimitError,
-    ResponseSize, ResponseText, TurnStop, Usage,
+    ResponseSize, ResponseText, ToolChoice, TurnStop, Usage,
 };
 use std::{mem, sync::Arc};
 
@@ -15,6 +15,9 @@ const EMPTY_RESPONSE: &str =
 
 const FINISH_REMINDER: &str = "A reply in prose does not end this task. Call `finish` with the result, or \
     `submit_error` if there can be none.";
+
+const OVERFLOW_NOTICE: &str =
+    "The context window was full, so your reply was cut off. Go on with the task.";
 
 const LAST_REPLY_NOTICE: &str =
     "No tool can be used any more. Reply now in prose, from what you know so far.";
@@ -33,19 +36,23 @@ impl Loop {
             let text = LAST_REPLY_NOTICE.to_owned();
             self.emit_message(Message::System { text });
         }
-        if turn.is_reminder && !faulty!(ForgetReminder) {
-            let text = FINISH_REMINDER.to_owned();
+        for text in mem::take(&mut self.spec.notices) {
             self.emit_message(Message::System { text });
         }
-        let is_first = self.turn_count == 1;
-        let counted = self.gauge.clone();
+        self.was_reminded = turn.notice == Some(TurnNotice::FinishRequired);
+        let notice = match turn.notice {
+            Some(TurnNotice::FinishRequired) if faulty!(ForgetReminder) => None,
+            Some(TurnNotice::FinishRequired) => Some(FINISH_REMINDER),
+            Some(TurnNotice::Overflow) => Some(OVERFLOW_NOTICE),
+            None => None,
+        };
+        if let Some(text) = notice {
+            let text = text.to_owned();
+            self.emit_message(Message::System { text });
+        }
         if let Some(message) = turn.prompt {
             let content = message.into_content();
             self.emit_message(Message::User { content });
-        }
-        if is_first {
-            // The host has already counted the prompt.
-            self.gauge = counted;
         }
         for message in turn.queued {
             let content = message.into_content();
@@ -60,8 +67,15 @@ impl Loop {
             return self.abandon_model_call();
         }
         if let Some(turn_index) = self.emitter.turn_index {
-            let tools = self.last_reply_limit.is_none();
-            self.push_effect(Effect::CallModel { turn_index, tools });
+            let tool_choice = match self.last_reply_limit {
+                Some(_) => ToolChoice::None,
+                None if self.was_reminded => ToolChoice::Required,
+                None => ToolChoice::Auto,
+            };
+            self.push_effect(Effect::CallModel {
+                turn_index,
+                tool_choice,
+            });
             self.stage = Stage::AwaitingModel(ResponseDraft::default());
         }
     }
@@ -199,6 +213,7 @@ impl Loop {
             provider: response.provider,
             usage: response.usage,
             error: Some(EMPTY_RESPONSE.to_owned()),
+            request: response.request,
         };
         self.settle_response(message_id, message);
         self.fail_loop(failure);
@@ -209,8 +224,11 @@ impl Loop {
         let Some(draft) = self.take_draft() else {
             return;
         };
-        if error.kind == ModelErrorKind::ContextOverflow && draft.message_id.is_none() {
-            return self.handle_overflow(error);
+        if error.kind == ModelErrorKind::ContextOverflow {
+            return match draft.message_id {
+                None => self.handle_overflow(error),
+                Some(_) => self.handle_overflow_in_response(draft, error),
+            };
         }
         if error.kind == ModelErrorKind::AnswerLimit {
             return self.end_oversized_response(draft, error.message);
@@ -225,7 +243,7 @@ impl Loop {
 
     /// Fails the loop and keeps the output already shown. A response without an end marker counts as an
     /// engine error, not a provider error (LASH-25, C-31).
-    fn fail_draft(&mut self, draft: ResponseDraft, error: ModelError) {
+    pub(super) fn fail_draft(&mut self, draft: ResponseDraft, error: ModelError) {
         self.settle_draft(draft, MessageStop::Error, Some(error.message.clone()));
         let message = error.message;
         let stop = match error.kind {
@@ -250,6 +268,7 @@ impl Loop {
             provider: self.spec.config.provider.clone(),
             usage: None,
             error,
+            request: None,
         };
         self.settle_response(message_id, message);
     }

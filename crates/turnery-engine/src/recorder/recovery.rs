@@ -344,6 +344,7 @@ impl JournalRecovery {
             provider,
             usage: None,
             error: None,
+            request: None,
         };
         self.emit_message(message, Some(turn.index));
         turn.unreported_usage = Some(None);

@@ -137,6 +137,7 @@ pub(super) fn parse_response(
             .to_owned(),
         provider: provider.to_owned(),
         tool_results: Vec::new(),
+        request: None,
     })
 }
 

@@ -18,6 +18,10 @@ pub struct ModelError {
     /// Delay that the provider requests before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+    /// True if the provider rejected the model or the account rather than the request: another model may accept it. Not
+    /// stored.
+    #[serde(skip)]
+    pub is_about_model: bool,
 }
 
 impl ModelError {
@@ -29,6 +33,7 @@ impl ModelError {
             message: message.into(),
             status: None,
             retry_after: None,
+            is_about_model: false,
         }
     }
 }

@@ -67,7 +67,10 @@ impl ResponseSize {
                     size.add_call();
                     size.add_bytes(call.args.as_str().map_or(0, str::len));
                 }
-                Content::Image(_) | Content::Audio(_) | Content::Opaque { .. } => {}
+                Content::Image(_)
+                | Content::Audio(_)
+                | Content::Document(_)
+                | Content::Opaque { .. } => {}
             }
         }
         size

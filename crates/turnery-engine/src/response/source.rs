@@ -98,6 +98,7 @@ fn response_from_message(message: Message) -> Result<Response, ResponseError> {
         provider,
         usage,
         error,
+        request,
     } = message
     else {
         return Err(ResponseError::NotAssistantMessage);
@@ -121,5 +122,6 @@ fn response_from_message(message: Message) -> Result<Response, ResponseError> {
         model,
         provider,
         tool_results: Vec::new(),
+        request,
     })
 }

@@ -22,11 +22,12 @@ fn compaction_failed() -> Input {
     compaction_result(false, size(1, 1), None)
 }
 
-/// Returns a spec with a window of 1 000 tokens, a threshold of 90 percent, and a first request of `tokens`.
+/// Returns a spec with a window of 1 000 tokens, a threshold of 90 percent, and a first request of `tokens`, of which
+/// the prompt `hello` takes 6.
 fn spec_with_context(tokens: u64) -> LoopSpec {
     LoopSpec {
         context: ContextBudget {
-            size: size(tokens, 5),
+            size: size(tokens - 6, 4),
             window: Some(1_000),
             compact_at: 90,
         },
@@ -102,7 +103,7 @@ fn context_below_threshold_is_not_compacted() {
 }
 
 /// Size reported by the provider, plus four characters a token for later messages.
-// proves: UP-10
+// proves: UP-10, TURN-58
 #[test]
 fn context_size_follows_last_usage() {
     // A result of 8 characters is 2 tokens, and 4 for the message.
@@ -198,13 +199,50 @@ fn overflow_compacts_once_per_turn() {
     assert_eq!((attempts.len(), attempts[0].attempt), (1, 1));
 }
 
-/// Without a summary, or after output was shown, an overflow is a provider error.
+/// What was shown stays, and another turn begins with a summary.
+// proves: TURN-58
+#[test]
+fn overflow_in_response_compacts_in_next_turn() {
+    let mut script = LoopHarness::start(spec_with_context(10));
+    script.lines();
+    script.feed_all([
+        text_delta(0, "shown"),
+        model_failed(ModelErrorKind::ContextOverflow),
+        compaction_succeeded(5),
+        text_answer("done"),
+        Input::Committed,
+    ]);
+    let notice = "The context window was full, so your reply was cut off. Go on with the task.";
+    let expected = [
+        "s.cfg.1.m1 begins".to_owned(),
+        "delta 0".to_owned(),
+        "s.cfg.1.m1 assistant Length: shown".to_owned(),
+        "usage None of 0".to_owned(),
+        "turn ends []".to_owned(),
+        "turn begins Continuation".to_owned(),
+        "s.cfg.1.m2 begins".to_owned(),
+        format!("s.cfg.1.m2 system: {notice}"),
+        "compacts 7".to_owned(),
+        "> compact 7".to_owned(),
+        "compacted true to 2".to_owned(),
+        "> call model 1".to_owned(),
+    ];
+    assert_eq!(script.lines()[..12], expected);
+}
+
+/// Without a summary, or a second time within a response, an overflow is a provider error.
 #[test]
 fn overflow_without_compaction_stops_loop() {
     let overflow = || model_failed(ModelErrorKind::ContextOverflow);
     for inputs in [
         vec![overflow(), compaction_failed()],
-        vec![text_delta(0, "shown"), overflow()],
+        vec![
+            text_delta(0, "shown"),
+            overflow(),
+            compaction_succeeded(5),
+            text_delta(0, "shown again"),
+            overflow(),
+        ],
     ] {
         let mut script = LoopHarness::start(spec_with_context(10));
         script.feed_all(inputs).feed(Input::Committed);
@@ -225,7 +263,7 @@ fn standalone() -> LoopSpec {
     LoopSpec {
         continuation_kind: ContinuationKind::Compaction,
         input: Vec::new(),
-        ..spec_with_context(500)
+        ..spec_with_context(506)
     }
 }
 
@@ -238,8 +276,8 @@ fn standalone_compaction_finishes() {
     let text = "History was summarised: about 70 tokens in 2 messages are left.";
     let expected = [
         "loop begins".to_owned(),
-        "compacts 5".to_owned(),
-        "> compact 5".to_owned(),
+        "compacts 4".to_owned(),
+        "> compact 4".to_owned(),
         "compacted true to 2".to_owned(),
         format!("> commit loop ends Finished(AssistantMessage {{ text: \"{text}\" }})"),
         format!("publish loop ends Finished(AssistantMessage {{ text: \"{text}\" }})"),

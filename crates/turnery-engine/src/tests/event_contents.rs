@@ -2,8 +2,8 @@
 
 use super::fixtures::prompt_spec;
 use super::harness::{
-    LoopHarness, allow, calls_answer, model_answered, permission_requested, steer, text_answer,
-    text_delta, tool_ended,
+    LoopHarness, allow, calls_answer, fold_events, model_answered, permission_requested, steer,
+    text_answer, text_delta, tool_ended,
 };
 use crate::{
     CallDetail, Content, Event, EventKind, Input, LoopStatus, Message, MessageStop, ModelDelta,
@@ -160,7 +160,7 @@ fn turn_start_has_trigger() {
     assert_eq!(inputs, [1, 0, 1]);
 }
 
-// proves: TURN-38
+// proves: TURN-38, TURN-40
 #[test]
 fn calls_are_read_from_response_content() {
     let call = |id: &str, name: &str| Content::ToolCall(ToolCall::new(id, name, json!({"of": id})));
@@ -201,7 +201,7 @@ fn calls_are_read_from_response_content() {
     assert_eq!(user.calls().count(), 0, "only the model calls tools");
 }
 
-// proves: LOOP-9, LOOP-49, LOOP-51, LOOP-52, LOOP-89, LOOP-26
+// proves: LOOP-9, LOOP-49, LOOP-51, LOOP-52, LOOP-89, LOOP-26, LOOP-50
 #[test]
 fn running_loop_exposes_spec_usage_and_turn() {
     let mut script = LoopHarness::start(prompt_spec());
@@ -216,6 +216,13 @@ fn running_loop_exposes_spec_usage_and_turn() {
     ]);
     let whole = script.recorder.record().unwrap();
     assert_eq!(whole.status, LoopStatus::Completed);
+    // Before the commit, `LoopEnd` is in the record alone: each prefix of the published events runs.
+    let events = &script.published_events;
+    for count in 1..=events.len() {
+        let recorder = fold_events(&events[..count]);
+        let status = recorder.record().unwrap().status;
+        assert_eq!(status, LoopStatus::Running, "{count} events");
+    }
 }
 
 // proves: LOOP-28

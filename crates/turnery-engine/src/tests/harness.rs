@@ -130,7 +130,7 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::StartGrace => "> grace".to_owned(),
         Effect::RunHook(hook) => format!("> hook {}", describe_hook_request(hook)),
         Effect::CancelHook => "> stop hook".to_owned(),
-        Effect::Compact(size) => format!("> compact {}", size.messages),
+        Effect::Compact { before, .. } => format!("> compact {}", before.messages),
         Effect::ReturnUndelivered(content) => {
             format!("> return undelivered {}", join_text(content))
         }
@@ -277,6 +277,7 @@ pub(crate) fn model_answered(
         model: "real-model".to_owned(),
         provider: "real-provider".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     };
     Input::ModelAnswered { response, calls }
 }

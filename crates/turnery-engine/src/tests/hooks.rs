@@ -39,7 +39,7 @@ fn spec_with_all_hooks() -> LoopSpec {
 }
 
 /// Every hook of a prompt with one call, in order; absent hooks are not asked (LOOP-59).
-// proves: TURN-23, TURN-24, TURN-25, TURN-27, TURN-28, TURN-57, C-27
+// proves: TURN-23, TURN-24, TURN-25, TURN-27, TURN-28, TURN-57, C-27, TURN-56
 #[test]
 fn hooks_are_asked_in_order() {
     let mut script = LoopHarness::start(spec_with_all_hooks());
@@ -277,24 +277,31 @@ fn vetoed_turn_leaves_no_trace() {
 // proves: TURN-68
 #[test]
 fn hook_is_not_asked_if_turn_cannot_run() {
-    let limits = Limits {
-        turns: 0,
-        ..Limits::default()
-    };
-    let hooks = HookSet {
-        before_turn: true,
-        ..HookSet::default()
-    };
-    let mut script = LoopHarness::start(LoopSpec {
-        hooks,
-        ..spec_with_limits(limits)
-    });
-    let lines = script.lines();
-    assert!(!lines.iter().any(|line| line.starts_with("> hook")));
-    assert_eq!(
-        lines.last().unwrap(),
-        "> commit loop ends Stopped(MaxTurns)"
-    );
+    for turns in [0, 1] {
+        let limits = Limits {
+            turns,
+            ..Limits::default()
+        };
+        let hooks = HookSet {
+            before_turn: true,
+            ..HookSet::default()
+        };
+        let mut script = LoopHarness::start(LoopSpec {
+            hooks,
+            ..spec_with_limits(limits)
+        });
+        if turns == 1 {
+            assert_eq!(script.lines().last().unwrap(), "> hook before turn 0");
+            script.feed_all([hook_continue(), calls_answer(&["a"]), allow("a")]);
+            script.feed(tool_ended("a", ToolEnvelope::text("x")));
+        }
+        let lines = script.lines();
+        assert!(!lines.iter().any(|line| line.starts_with("> hook")));
+        assert_eq!(
+            lines.last().unwrap(),
+            "> commit loop ends Stopped(MaxTurns)"
+        );
+    }
 }
 
 /// Reaching the time limit while the hook is asked about the last reply is not reported as a second limit.

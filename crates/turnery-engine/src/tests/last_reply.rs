@@ -6,7 +6,7 @@ use super::harness::{
 };
 use crate::{
     Effect, Input, LimitKind, Limits, Loop, LoopSpec, Message, ModelErrorKind, ModelStop, Outcome,
-    ReachedLimit, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
+    ReachedLimit, Timestamp, ToolChoice, ToolEnvelope, TurnFinish, TurnStop,
 };
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn turn_limit() -> ReachedLimit {
     limit(LimitKind::Turns, "Max turns reached (1/1)")
 }
 
-// proves: TURN-67, TURN-69, TURN-70, C-4, UP-3
+// proves: TURN-67, TURN-69, TURN-70, C-4, UP-3, LASH-21
 #[test]
 fn text_in_last_reply_finishes_with_limit_detail() {
     let (script, outcome) = end_of(
@@ -81,21 +81,24 @@ fn text_in_last_reply_finishes_with_limit_detail() {
 
 // proves: C-4, UP-3
 #[test]
-fn last_reply_has_no_tools() {
+fn last_reply_calls_no_tools() {
     let mut out = Vec::new();
     let now = Timestamp::default();
     let mut machine = Loop::start(spec_with_last_reply(one_turn()), now, &mut out);
     for input in after_a_turn(Vec::new()) {
         machine.handle_input(now, input, &mut out);
     }
-    let asked: Vec<(u32, bool)> = out
+    let asked: Vec<(u32, ToolChoice)> = out
         .iter()
         .filter_map(|effect| match effect {
-            Effect::CallModel { turn_index, tools } => Some((*turn_index, *tools)),
+            Effect::CallModel {
+                turn_index,
+                tool_choice,
+            } => Some((*turn_index, *tool_choice)),
             _ => None,
         })
         .collect();
-    assert_eq!(asked, [(0, true), (1, false)]);
+    assert_eq!(asked, [(0, ToolChoice::Auto), (1, ToolChoice::None)]);
 }
 
 // proves: LASH-21, C-4

@@ -23,6 +23,7 @@ fn many(count: usize) -> Input {
         model: "m".to_owned(),
         provider: "p".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     };
     let parallel = CallAnnouncement {
         is_parallel: true,

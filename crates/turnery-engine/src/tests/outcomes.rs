@@ -7,8 +7,8 @@ use super::harness::{
 };
 use crate::{
     CommitError, Content, Input, LimitKind, Limits, LoopFinish, LoopSpec, LoopStatus, MessageStop,
-    ModelErrorKind, ModelStop, Outcome, Price, ProviderFailure, ToolEnvelope, TurnFinish, TurnStop,
-    Usage,
+    ModelErrorKind, ModelStop, Outcome, Price, PriceTier, ProviderFailure, ToolEnvelope,
+    TurnFinish, TurnStop, Usage,
 };
 use std::time::Duration;
 
@@ -86,6 +86,7 @@ fn response_decides_outcome() {
             true,
         ),
         (round(nothing()), finished(""), true),
+        (vec![Input::Cancel], stopped(TurnStop::Cancelled), true),
     ];
     for (inputs, outcome, on_chain) in cases {
         let (script, got) = end_of(Limits::default(), inputs);
@@ -117,6 +118,7 @@ fn failed_response_keeps_shown_text() {
         provider: "snap-provider".to_owned(),
         usage: None,
         error: Some("it broke".to_owned()),
+        request: None,
     };
     assert_eq!(messages[1].message, expected);
 }
@@ -205,6 +207,56 @@ fn cached_tokens_do_not_count_against_limit() {
     }
 }
 
+/// UP-1: the input of a request, cached input included, selects its tier; a sum of requests has none.
+// proves: UP-1
+#[test]
+fn long_input_is_charged_at_its_tier() {
+    const TIERS: &[PriceTier] = &[
+        PriceTier {
+            above: 100,
+            input: 2_000_000,
+            output: 20_000_000,
+            cache_read: 200_000,
+            cache_write: 3_000_000,
+        },
+        PriceTier {
+            above: 1_000,
+            input: 4_000_000,
+            output: 40_000_000,
+            cache_read: 400_000,
+            cache_write: 6_000_000,
+        },
+    ];
+    let price = Price {
+        input: 1_000_000,
+        output: 10_000_000,
+        cache_read: 100_000,
+        cache_write: 1_500_000,
+        tiers: TIERS,
+    };
+    let usage = |input, cache_read| Usage {
+        input,
+        output: 5,
+        cache_read,
+        ..Usage::default()
+    };
+    for (input, cache_read, cost) in [
+        (60, 40, 60 + 50 + 4),
+        // 101 tokens: at the second price, output included.
+        (61, 40, 122 + 100 + 8),
+        (1_000, 0, 2_000 + 100),
+        (1_001, 0, 4_004 + 200),
+        (1, 1_000, 4 + 200 + 400),
+    ] {
+        assert_eq!(
+            price.cost_of(&usage(input, cache_read)),
+            cost,
+            "{input} {cache_read}"
+        );
+    }
+    assert_eq!(price.without_tiers().cost_of(&usage(1_001, 0)), 1_001 + 50);
+}
+
 /// UP-1: cost, if the price is known: each kind of token has its own price, and the sum is rounded up.
 // proves: UP-1
 #[test]
@@ -214,6 +266,7 @@ fn cost_limit_stops_loop() {
         output: 15_000_000,
         cache_read: 300_000,
         cache_write: 3_750_000,
+        tiers: &[],
     };
     let usage = Usage {
         input: 10,

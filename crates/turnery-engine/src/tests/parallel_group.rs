@@ -81,7 +81,7 @@ fn stopped() -> Outcome {
     Outcome::Stopped(TurnStop::ProviderError(ProviderFailure::Refused))
 }
 
-// proves: LOOP-50, LOOP-49, LOOP-54, D-6, LOOP-25, LOOP-26
+// proves: LOOP-50, LOOP-49, LOOP-54, D-6, LOOP-25, LOOP-26, LOOP-51
 #[test]
 fn loop_is_pending_until_loop_start() {
     let script = loop_of_two(2);
@@ -292,7 +292,7 @@ fn records_agree_except_is_selected() {
 
 proptest! {
     /// The records do not depend on how the events of the loops interleave.
-    // proves: R1, UP-17, LOOP-50
+    // proves: R1, UP-17, LOOP-50, LOOP-51
     #[test]
     fn interleaving_does_not_change_records(
         scripts in prop::collection::vec(any_run(), 1..4),

@@ -23,7 +23,7 @@ fn replay(record: &LoopRecord) -> Option<LoopRecord> {
 proptest! {
     /// R1 to R5, D-16, LOOP-80, UP-30: the grammar of the live and of the stored stream.
     // proves: TURN-7, TURN-8, TURN-9, TURN-49, TURN-57, TURN-66, LOOP-79, ACP-22, ACP-32, I2, I3
-    // proves: I4, R1, R2, R5, D-3, D-16, C-25, UP-30, LOOP-60, UP-26
+    // proves: I4, R1, R2, R5, D-3, D-16, C-25, UP-30, LOOP-60, UP-26, TURN-11, TURN-19, TURN-22, TURN-56
     #[test]
     fn any_run_satisfies_oracle(script in any_run()) {
         prop_assert!(script.machine.is_over());

@@ -81,6 +81,19 @@ fn record_has_turns_and_messages_once() {
     assert!(record.on_chain);
 }
 
+/// One second passes with each input: the answer, then permission and end of each call.
+// proves: TURN-14
+#[test]
+fn turn_ends_with_its_last_call() {
+    let mut script = LoopHarness::start(prompt_spec());
+    script.feed(calls_answer(&["a", "b"]));
+    script.feed_all([allow("a"), tool_ended("a", ToolEnvelope::text("r"))]);
+    assert_eq!(script.recorder.record().unwrap().turns[0].ended_at, None);
+    script.feed_all([allow("b"), tool_ended("b", ToolEnvelope::text("r"))]);
+    let ended_at = script.recorder.record().unwrap().turns[0].ended_at;
+    assert_eq!(ended_at, Timestamp::from_timestamp(5, 0));
+}
+
 /// LOOP-80, D-5, D-8: fragments leave gaps, everything else is kept.
 // proves: LOOP-78, LOOP-79, LOOP-80, D-5
 #[test]
@@ -93,7 +106,7 @@ fn streaming_events_leave_seq_gap() {
 }
 
 /// LOOP-54, C-3, S5: without its `LoopEnd` a loop is aborted and off the chain; with it, it is not.
-// proves: LOOP-26, LOOP-52, LOOP-54, C-3
+// proves: LOOP-26, LOOP-49, LOOP-52, LOOP-54, C-3
 #[test]
 fn record_without_loop_end_is_aborted() {
     let script = two_turns();
@@ -126,7 +139,7 @@ fn plugin_abort() -> TurnStop {
 }
 
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
-// proves: LOOP-27, LOOP-53, UP-35, C-2, LOOP-49
+// proves: LOOP-27, LOOP-53, UP-35, C-2, LOOP-49, LOOP-52
 #[test]
 fn refused_loop_is_off_chain() {
     let script = two_turns();
@@ -190,16 +203,14 @@ fn interrupted_loop_stays_off_chain_if_refused() {
 #[test]
 fn child_loop_is_linked() {
     let mut script = LoopHarness::start(prompt_spec());
-    let child = ToolEnvelope {
-        child_loop_id: Some("s-sub-1.other.cfg.7".into()),
+    let child = |child_loop_id: &str| ToolEnvelope {
+        child_loop_id: Some(child_loop_id.into()),
         ..ToolEnvelope::text("r")
     };
-    script.feed_all([
-        calls_answer(&["a", "b"]),
-        allow("a"),
-        tool_ended("a", child),
-    ]);
-    script.feed_all([allow("b"), tool_ended("b", ToolEnvelope::text("r"))]);
+    script.feed(calls_answer(&["a", "b", "c"]));
+    script.feed_all([allow("a"), tool_ended("a", ToolEnvelope::text("r"))]);
+    script.feed_all([allow("b"), tool_ended("b", child("s-sub-1.other.cfg.7"))]);
+    script.feed_all([allow("c"), tool_ended("c", child("s-sub-2.cfg.1"))]);
     let named = script
         .published_events
         .iter()
@@ -212,15 +223,24 @@ fn child_loop_is_linked() {
             _ => None,
         });
     let named: Vec<_> = named.collect();
-    assert_eq!(named, [("a", Some("s-sub-1.other.cfg.7")), ("b", None)]);
+    let expected = [
+        ("a", None),
+        ("b", Some("s-sub-1.other.cfg.7")),
+        ("c", Some("s-sub-2.cfg.1")),
+    ];
+    assert_eq!(named, expected);
     let record = script.recorder.into_record().unwrap();
-    let link = ChildLoopRef {
-        tool_call_id: "a".into(),
-        tool_name: "tool-a".to_owned(),
-        child_loop_id: "s-sub-1.other.cfg.7".into(),
-        child_session_id: "s-sub-1".into(),
+    let link = |call: &str, child: &str, session: &str| ChildLoopRef {
+        tool_call_id: call.into(),
+        tool_name: format!("tool-{call}"),
+        child_loop_id: child.into(),
+        child_session_id: session.into(),
     };
-    assert_eq!(record.child_loop_refs, [link]);
+    let links = [
+        link("b", "s-sub-1.other.cfg.7", "s-sub-1"),
+        link("c", "s-sub-2.cfg.1", "s-sub-2"),
+    ];
+    assert_eq!(record.child_loop_refs, links);
 }
 
 /// LOOP-31, LOOP-32: without a host configuration, the first response names the model.

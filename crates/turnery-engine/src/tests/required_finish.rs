@@ -5,8 +5,8 @@ use super::harness::{
     LoopHarness, allow, calls_answer, control_envelope, limit, steer, text_answer, tool_ended,
 };
 use crate::{
-    Input, LimitKind, Limits, LoopSpec, Message, Outcome, Termination, ToolControl, ToolEnvelope,
-    ToolErrorKind, TurnFinish, TurnStop,
+    Effect, Input, LimitKind, Limits, Loop, LoopSpec, Message, Outcome, Termination, Timestamp,
+    ToolChoice, ToolControl, ToolEnvelope, ToolErrorKind, TurnFinish, TurnStop,
 };
 use serde_json::json;
 
@@ -57,6 +57,35 @@ fn prose_is_followed_by_reminder() {
     let finish = TurnFinish::FinalValue { value };
     assert_eq!(outcome, Outcome::Finished(finish, None));
     assert_eq!(system_messages(script), [REMINDER]);
+}
+
+/// Only the request after the reminder requires a call.
+// proves: UP-33
+#[test]
+fn reminder_requires_a_call() {
+    let mut out = Vec::new();
+    let now = Timestamp::default();
+    let mut machine = Loop::start(spec(5), now, &mut out);
+    let failed = ToolEnvelope::failed(ToolErrorKind::Validation, "no");
+    for input in [
+        text_answer("It is low."),
+        calls_answer(&["a"]),
+        allow("a"),
+        tool_ended("a", failed),
+    ] {
+        machine.handle_input(now, input, &mut out);
+    }
+    let choices: Vec<ToolChoice> = out
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::CallModel { tool_choice, .. } => Some(*tool_choice),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        choices,
+        [ToolChoice::Auto, ToolChoice::Required, ToolChoice::Auto]
+    );
 }
 
 /// A rejected value goes back to the model like any other failed call.

@@ -128,7 +128,7 @@ fn queued_input_is_delivered_before_finish() {
 }
 
 /// UP-5: one at a time, or all at once; each is an input of the turn that it causes.
-// proves: UP-5, TURN-31, TURN-32, LOOP-90
+// proves: UP-5, TURN-31, TURN-32, LOOP-90, TURN-2
 #[test]
 fn queue_mode_takes_one_or_all() {
     let inputs_by_turn = |mode| {
@@ -174,7 +174,7 @@ fn queue_mode_takes_one_or_all() {
 }
 
 /// After a failure, a limit or a cancel, queued messages are returned.
-// proves: C-4
+// proves: C-4, TURN-70
 #[test]
 fn undelivered_input_is_returned() {
     let limits = Limits {

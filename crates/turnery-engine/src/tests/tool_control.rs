@@ -46,7 +46,7 @@ fn final_value_is_event_and_outcome() {
 }
 
 /// Rows 14 and 15: an error for the host; nothing was final, so no value is shown.
-// proves: LASH-26, LASH-27
+// proves: LASH-26, LASH-27, LASH-14
 #[test]
 fn submitted_error_stops_loop() {
     let value = json!("quota");
@@ -56,7 +56,8 @@ fn submitted_error_stops_loop() {
         value: value.clone(),
     };
     assert_eq!(outcome, Outcome::Stopped(stop));
-    let (_, outcome) = decided(ToolControl::FailWith(value.clone()));
+    let (lines, outcome) = decided(ToolControl::FailWith(value.clone()));
+    assert_eq!(lines[3], "turn ends [\"s.cfg.1.m2\"]");
     let tool_name = "tool-a".to_owned();
     let stop = TurnStop::ToolError { tool_name, value };
     assert_eq!(outcome, Outcome::Stopped(stop));
@@ -155,8 +156,9 @@ fn first_control_in_call_order_wins() {
     assert_eq!(lines.last().unwrap(), end);
 }
 
-/// A decision is final: queued messages are returned. An earlier cancel still wins.
-// proves: ACP-52
+/// A decision is final: queued messages are returned. A cancel before the commit still wins, also after the value was
+/// shown.
+// proves: ACP-52, LASH-14
 #[test]
 fn control_is_final_unless_cancelled() {
     let control = || ToolControl::Submit(json!(1));
@@ -172,4 +174,19 @@ fn control_is_final_unless_cancelled() {
     let lines = script.lines();
     assert_eq!(lines[3], "turn ends [\"s.cfg.1.m2\"]");
     assert_eq!(lines[4], "> commit loop ends Stopped(Cancelled)");
+    let hooks = HookSet {
+        after_turn: true,
+        ..HookSet::default()
+    };
+    let mut script = LoopHarness::start(LoopSpec {
+        hooks,
+        ..prompt_spec()
+    });
+    script.feed_all([calls_answer(&["a"]), allow("a")]);
+    script.feed(tool_ended("a", control_envelope("x", control())));
+    assert!(script.lines().contains(&"value 1".to_owned()));
+    script.feed_all([Input::Cancel, Input::HookAnswered(HookVerdict::Continue)]);
+    let lines = script.lines();
+    let end = "> commit loop ends Stopped(Cancelled)";
+    assert_eq!(lines.last().unwrap(), end);
 }

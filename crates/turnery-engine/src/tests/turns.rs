@@ -11,7 +11,7 @@ use crate::{
 
 /// TURN-2, 8, 16, 18, 29, 33 to 35, 39 to 43, 47, 49, 56, 57, 59, 67; ACP-22; ACP-32; JIDO-47; C-25; R2.
 // proves: TURN-16, TURN-18, TURN-29, TURN-33, TURN-35, TURN-39, TURN-41, TURN-43, TURN-46, TURN-47
-// proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25, TURN-67
+// proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25, TURN-67, TURN-2
 #[test]
 fn prompt_with_tools_emits_events_in_order() {
     let mut script = LoopHarness::start(prompt_spec());
@@ -29,6 +29,10 @@ fn prompt_with_tools_emits_events_in_order() {
         Input::ToolUpdate {
             call_id: "a".into(),
             detail: CallDetail::default(),
+        },
+        Input::ToolProgress {
+            call_id: "a".into(),
+            text: "half way".to_owned(),
         },
         Input::PlanUpdated {
             call_id: "a".into(),
@@ -69,6 +73,7 @@ fn prompt_with_tools_emits_events_in_order() {
         "> run a",
         "a prints out",
         "a shows",
+        "a says half way",
         "plan of 1",
         "a ends Executed",
         "s.cfg.1.m2 begins",
@@ -98,7 +103,7 @@ fn prompt_with_tools_emits_events_in_order() {
 }
 
 /// TURN-7, TURN-34, D-2: prompt, response and results name their turn.
-// proves: TURN-7, TURN-34, TURN-47, D-2
+// proves: TURN-7, TURN-34, TURN-47, D-2, TURN-6
 #[test]
 fn messages_carry_turn_id() {
     let mut script = LoopHarness::start(prompt_spec());

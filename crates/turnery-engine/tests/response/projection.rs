@@ -35,6 +35,10 @@ fn only_with_tool_results_fills_results() {
     assert_eq!(other.tool_results.len(), 2);
     assert_eq!(other.content, response.content);
     assert_eq!(response.tool_results, []);
+    // A vendor's response has none, whatever it contains.
+    let mut map = chat(&json!({"content": "hi"}));
+    map["tool_results"] = json!([{"id": "c1", "name": "multiply", "content": "42"}]);
+    assert_eq!(build(map).tool_results, []);
 }
 
 // proves: JIDO-21, JIDO-22, JIDO-23, JIDO-24, C-23
@@ -159,6 +163,7 @@ fn result_tuples_convert_to_envelopes() {
     assert_eq!((error.result, error.effects), (Err(failure), effects));
 }
 
+// proves: JIDO-29
 #[test]
 fn message_call_equals_response_call() {
     let message = response_with_calls().assistant_message();

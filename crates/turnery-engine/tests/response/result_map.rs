@@ -27,6 +27,7 @@ fn final_answer_from_result_map() {
         model: String::new(),
         provider: "unknown".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     };
     assert_eq!(response, expected);
 }
@@ -91,6 +92,7 @@ fn stored_response_round_trips() {
             "x".to_owned(),
             ToolEnvelope::json(json!({"n": 1})).with_effects(vec![json!({"kind": "emit"})]),
         )],
+        request: None,
     };
     let map = serde_json::to_value(&stored).expect("a map");
     assert_eq!(map["tool_results"][0]["content"], json!("{\"n\":1}"));

@@ -47,6 +47,7 @@ fn anthropic_messages() {
         model: "claude-x".to_owned(),
         provider: "unknown".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     };
     assert_eq!(response, expected);
 }

@@ -1,19 +1,24 @@
 //! Writes requests of the Messages API directly from the shared history.
 
+use super::{
+    call_ids::accepted_id,
+    model_rules::ModelRules,
+    thinking::{ThinkingParam, ThinkingSetup, ToolRound},
+};
 use crate::{
-    ModelInfo, ModelRequest, Thinking,
-    history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
+    ModelInfo, ModelRequest, ToolChoice,
+    history::{
+        CallResult, HistoryItem, InputContent, ReasoningScope, audio_placeholder, build_history,
+    },
     http, model_catalogue,
     response_accumulator::args_as_object,
+    schema_dialect::{DialectSchema, SchemaDialect},
     strict_schema::is_enforceable,
 };
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use turnery_engine::{Content, ToolSchema};
-
-/// Smallest thinking budget that the API accepts. Unit: tokens.
-const MIN_THINKING_BUDGET: u32 = 1024;
+use turnery_engine::Content;
 
 #[derive(Serialize)]
 struct MessagesRequest<'a> {
@@ -26,6 +31,8 @@ struct MessagesRequest<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolParam<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoiceParam>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<ThinkingParam>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
@@ -34,26 +41,27 @@ struct MessagesRequest<'a> {
 }
 
 #[derive(Serialize)]
-struct MessageParam<'a> {
-    role: &'static str,
-    content: Vec<ContentBlock<'a>>,
+pub(super) struct MessageParam<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Serialize)]
 struct ToolParam<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a ToolSchema,
+    input_schema: DialectSchema<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ThinkingParam {
-    Enabled { budget_tokens: u32 },
-    Adaptive { display: &'static str },
-    Disabled,
+enum ToolChoiceParam {
+    Any,
+    None,
 }
 
 #[derive(Serialize)]
@@ -63,21 +71,28 @@ struct OutputConfig {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum ContentBlock<'a> {
+pub(super) enum ContentBlock<'a> {
     Known(KnownBlock<'a>),
     Raw(&'a Value),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum KnownBlock<'a> {
+pub(super) enum KnownBlock<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
     Image {
-        source: ImageSource<'a>,
+        source: MediaSource<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Document {
+        source: MediaSource<'a>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        title: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -103,13 +118,13 @@ enum KnownBlock<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ImageSource<'a> {
+pub(super) enum MediaSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
 }
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum CacheControl {
+pub(super) enum CacheControl {
     Ephemeral,
 }
 
@@ -119,14 +134,10 @@ pub(super) fn encode_request(
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let enforces_schemas = enforces_schemas && model_catalogue::enforces_schemas(&info.name.model);
-    let mut messages = build_messages(info, request);
+    let rules = ModelRules::of(&info.name.model);
+    let mut messages = build_messages(info, rules, request);
     mark_cache_breakpoints(&mut messages);
-    let (thinking, output_config) = match thinking_params(info, request.thinking) {
-        (Some(ThinkingParam::Enabled { .. }), _) if continues_without_thinking(&messages) => {
-            (None, None)
-        }
-        asked => asked,
-    };
+    let thinking = ThinkingSetup::new(info, rules, request.thinking, tool_round(&messages));
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
         system.push(ContentBlock::Known(KnownBlock::Text {
@@ -140,29 +151,54 @@ pub(super) fn encode_request(
         stream: true,
         system,
         messages,
-        tools: request
-            .tools
-            .iter()
-            .map(|tool| ToolParam {
-                name: &tool.name,
-                description: &tool.description,
-                input_schema: &tool.schema,
-                strict: enforces_schemas && is_enforceable(&tool.schema),
-            })
-            .collect(),
+        tools: tool_params(request, enforces_schemas),
+        tool_choice: match request.tool_choice {
+            _ if request.tools.is_empty() => None,
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some(ToolChoiceParam::None),
+            // The API rejects a forced call together with thinking.
+            ToolChoice::Required => (!thinking.is_on).then_some(ToolChoiceParam::Any),
+        },
         // The API rejects a temperature together with thinking.
-        temperature: request.temperature.filter(|_| thinking.is_none()),
-        thinking,
-        output_config,
+        temperature: request
+            .temperature
+            .filter(|_| rules.takes_temperature && !thinking.is_on),
+        thinking: thinking.param,
+        output_config: thinking.effort.map(|effort| OutputConfig { effort }),
     })
 }
 
-fn build_messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam<'a>> {
+/// Returns the tools, of which the last marks the end of a prefix that sessions with other instructions share.
+fn tool_params(request: &ModelRequest, enforces_schemas: bool) -> Vec<ToolParam<'_>> {
+    let last = request.tools.len();
+    let mut params = Vec::with_capacity(last);
+    for (at, tool) in request.tools.iter().enumerate() {
+        let input_schema = SchemaDialect::Anthropic.adapt(&tool.schema);
+        params.push(ToolParam {
+            name: &tool.name,
+            description: &tool.description,
+            strict: enforces_schemas && input_schema.is_unchanged() && is_enforceable(&tool.schema),
+            input_schema,
+            cache_control: (at + 1 == last).then_some(CacheControl::Ephemeral),
+        });
+    }
+    params
+}
+
+fn build_messages<'a>(
+    info: &ModelInfo,
+    rules: ModelRules,
+    request: &'a ModelRequest,
+) -> Vec<MessageParam<'a>> {
+    let scope = match rules.signs_reasoning {
+        true => ReasoningScope::SameContext,
+        false => ReasoningScope::SameModel,
+    };
     let mut messages: Vec<MessageParam<'a>> = Vec::new();
-    for turn in build_history(&request.messages, info) {
+    for turn in build_history(request, info, scope) {
         let (role, content) = match turn {
             HistoryItem::User(parts) => ("user", parts.into_iter().map(input_block).collect()),
-            HistoryItem::Assistant(content) => ("assistant", assistant_blocks(&content)),
+            HistoryItem::Assistant(content) => ("assistant", assistant_blocks(content, rules)),
             HistoryItem::Results(answers) => {
                 ("user", answers.into_iter().map(tool_result_block).collect())
             }
@@ -203,10 +239,13 @@ fn push_message<'a>(
     }
 }
 
-fn assistant_blocks<'a>(content: &[&'a Content]) -> Vec<ContentBlock<'a>> {
-    let mut blocks: Vec<ContentBlock<'a>> = content
-        .iter()
-        .filter_map(|item| assistant_block(item))
+pub(super) fn assistant_blocks<'a>(
+    content: impl IntoIterator<Item = &'a Content>,
+    rules: ModelRules,
+) -> Vec<ContentBlock<'a>> {
+    let items = content.into_iter();
+    let mut blocks: Vec<ContentBlock<'a>> = items
+        .filter_map(|item| assistant_block(item, rules))
         .collect();
     // The API rejects a message that ends in reasoning, which a truncated response does.
     while blocks.last().is_some_and(is_thinking_block) {
@@ -215,21 +254,25 @@ fn assistant_blocks<'a>(content: &[&'a Content]) -> Vec<ContentBlock<'a>> {
     blocks
 }
 
-fn assistant_block(item: &Content) -> Option<ContentBlock<'_>> {
+fn assistant_block(item: &Content, rules: ModelRules) -> Option<ContentBlock<'_>> {
     Some(match item {
         Content::Text { text } => input_block(InputContent::Text(Cow::Borrowed(text))),
-        // The API rejects reasoning without its signature, which a truncated response lacks.
         Content::Thinking { text, signature } => ContentBlock::Known(KnownBlock::Thinking {
             thinking: text,
-            signature: signature.as_deref()?,
+            signature: match signature {
+                Some(signature) => signature,
+                // The API rejects reasoning without its signature, which a truncated response lacks.
+                None if rules.signs_reasoning || text.is_empty() => return None,
+                None => "",
+            },
         }),
         Content::ToolCall(call) => ContentBlock::Known(KnownBlock::ToolUse {
-            id: sanitize_call_id(call.call_id.as_str()),
+            id: accepted_id(call.call_id.as_str()),
             name: &call.name,
             input: args_as_object(&call.args),
         }),
         Content::Opaque { value, .. } => ContentBlock::Raw(value),
-        Content::Image(_) | Content::Audio(_) => return None,
+        Content::Image(_) | Content::Audio(_) | Content::Document(_) => return None,
     })
 }
 
@@ -248,10 +291,18 @@ fn input_block(part: InputContent<'_>) -> ContentBlock<'_> {
             cache_control: None,
         },
         InputContent::Image(image) => KnownBlock::Image {
-            source: ImageSource::Base64 {
+            source: MediaSource::Base64 {
                 media_type: &image.mime_type,
                 data: &image.base64,
             },
+            cache_control: None,
+        },
+        InputContent::Document(document) => KnownBlock::Document {
+            source: MediaSource::Base64 {
+                media_type: &document.mime_type,
+                data: &document.base64,
+            },
+            title: &document.name,
             cache_control: None,
         },
         // The API has no block for audio.
@@ -261,20 +312,11 @@ fn input_block(part: InputContent<'_>) -> ContentBlock<'_> {
 
 fn tool_result_block(answer: CallResult<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(KnownBlock::ToolResult {
-        tool_use_id: sanitize_call_id(answer.call_id.as_str()),
+        tool_use_id: accepted_id(answer.call_id.as_str()),
         content: answer.content.into_iter().map(input_block).collect(),
         is_error: answer.is_error,
         cache_control: None,
     })
-}
-
-/// Replaces characters in ids of other providers that this API rejects.
-fn sanitize_call_id(id: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if id.chars().all(fits) {
-        return Cow::Borrowed(id);
-    }
-    Cow::Owned(id.chars().map(|c| if fits(c) { c } else { '_' }).collect())
 }
 
 /// Marks the last two messages of the user as ends of cached prefixes: the last call wrote the cache up to the
@@ -288,6 +330,7 @@ fn mark_cache_breakpoints(messages: &mut [MessageParam<'_>]) {
         if let Some(ContentBlock::Known(
             KnownBlock::Text { cache_control, .. }
             | KnownBlock::Image { cache_control, .. }
+            | KnownBlock::Document { cache_control, .. }
             | KnownBlock::ToolResult { cache_control, .. },
         )) = message.content.last_mut()
         {
@@ -296,48 +339,25 @@ fn mark_cache_breakpoints(messages: &mut [MessageParam<'_>]) {
     }
 }
 
-/// Returns true within a round of tool calls that started without thinking, for example with another model:
-/// the API then rejects a thinking budget. Models with adaptive thinking may start a round without thinking,
-/// and changing the parameter would invalidate the cache.
-fn continues_without_thinking(messages: &[MessageParam<'_>]) -> bool {
-    let [.., before, last] = messages else {
-        return false;
+/// Returns whether the request continues a round of calls. A round starts with the answer to a message of the user.
+fn tool_round(messages: &[MessageParam<'_>]) -> ToolRound {
+    let has_results = |message: &MessageParam<'_>| {
+        let is_result =
+            |block: &_| matches!(block, ContentBlock::Known(KnownBlock::ToolResult { .. }));
+        message.content.iter().any(is_result)
     };
-    let has_results = last
-        .content
+    if !messages.last().is_some_and(has_results) {
+        return ToolRound::None;
+    }
+    let of_round = messages
         .iter()
-        .any(|block| matches!(block, ContentBlock::Known(KnownBlock::ToolResult { .. })));
-    has_results && !before.content.first().is_some_and(is_thinking_block)
-}
-
-fn thinking_params(
-    info: &ModelInfo,
-    level: Thinking,
-) -> (Option<ThinkingParam>, Option<OutputConfig>) {
-    let model = &info.name.model;
-    let (budget, effort) = match level {
-        Thinking::Default => return (None, None),
-        // Claude does not think unless asked to, and the newest models reject an explicit `disabled`.
-        Thinking::Off if model_catalogue::is_claude(model) => return (None, None),
-        Thinking::Off => return (Some(ThinkingParam::Disabled), None),
-        Thinking::Low => (2048, "low"),
-        Thinking::Medium => (8192, "medium"),
-        Thinking::High => (24_576, "high"),
-    };
-    if !info.reasoning {
-        return (None, None);
+        .rev()
+        .take_while(|message| message.role == "assistant" || has_results(message));
+    let first = of_round
+        .filter(|message| message.role == "assistant")
+        .last();
+    match first.and_then(|message| message.content.first()) {
+        Some(block) if is_thinking_block(block) => ToolRound::WithThinking,
+        Some(_) | None => ToolRound::WithoutThinking,
     }
-    if model_catalogue::has_adaptive_thinking(model) {
-        let thinking = ThinkingParam::Adaptive {
-            display: "summarized",
-        };
-        return (Some(thinking), Some(OutputConfig { effort }));
-    }
-    // At least half of the output is left for the response, and the budget must be below the limit.
-    let budget_tokens = budget.min(info.max_output / 2);
-    let enabled = ThinkingParam::Enabled { budget_tokens };
-    (
-        (budget_tokens >= MIN_THINKING_BUDGET).then_some(enabled),
-        None,
-    )
 }

@@ -4,16 +4,16 @@ use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::JsonStr,
-    response_accumulator::{ResponseAccumulator, ResponseBlock},
+    response_accumulator::{ResponseAccumulator, ResponseBlock, value_bytes},
     token_count::{TokenCount, TokenCountError},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use turnery_engine::{CallIds, ModelDelta, ModelStop, Response, ResponseSize, Usage};
+use turnery_engine::{CallIds, Content, ModelDelta, ModelStop, Response, ResponseSize, Usage};
 
 /// Any event, as one flat borrowed struct that is deserialized in one pass.
 #[derive(Deserialize)]
-struct StreamEvent<'a> {
+struct AnthropicEvent<'a> {
     #[serde(rename = "type", borrow)]
     kind: JsonStr<'a>,
     #[serde(default)]
@@ -37,6 +37,7 @@ struct EventDelta<'a> {
 #[derive(Deserialize)]
 struct MessageStart<'a> {
     #[serde(borrow)]
+    id: Option<JsonStr<'a>>,
     model: Option<JsonStr<'a>>,
     usage: Option<&'a RawValue>,
 }
@@ -59,8 +60,14 @@ struct ContentBlockStart<'a> {
 struct AnthropicUsage {
     input_tokens: Option<TokenCount>,
     output_tokens: Option<TokenCount>,
+    output_tokens_details: Option<AnthropicOutputDetails>,
     cache_read_input_tokens: Option<TokenCount>,
     cache_creation_input_tokens: Option<TokenCount>,
+}
+
+#[derive(Default, Deserialize)]
+struct AnthropicOutputDetails {
+    thinking_tokens: Option<TokenCount>,
 }
 
 /// Usage reports so far.
@@ -85,6 +92,9 @@ impl UsageReports {
             Self::Known(before) => Self::Known(AnthropicUsage {
                 input_tokens: report.input_tokens.or(before.input_tokens),
                 output_tokens: report.output_tokens.or(before.output_tokens),
+                output_tokens_details: report
+                    .output_tokens_details
+                    .or(before.output_tokens_details),
                 cache_read_input_tokens: report
                     .cache_read_input_tokens
                     .or(before.cache_read_input_tokens),
@@ -100,7 +110,7 @@ impl UsageReports {
     fn usage(&self) -> Option<Usage> {
         match self {
             Self::None | Self::Invalid => None,
-            Self::Known(report) => report.to_usage().ok(),
+            Self::Known(report) => report.to_usage().ok().map(Usage::normalized),
         }
     }
 }
@@ -110,7 +120,11 @@ impl AnthropicUsage {
         Ok(Usage {
             input: TokenCount::value_or_zero(self.input_tokens)?,
             output: TokenCount::value_or_zero(self.output_tokens)?,
-            reasoning: 0,
+            reasoning: TokenCount::value_or_zero(
+                self.output_tokens_details
+                    .as_ref()
+                    .and_then(|details| details.thinking_tokens),
+            )?,
             cache_read: TokenCount::value_or_zero(self.cache_read_input_tokens)?,
             cache_write: TokenCount::value_or_zero(self.cache_creation_input_tokens)?,
         })
@@ -137,6 +151,8 @@ enum OpenBlock {
 pub(crate) struct AnthropicReader {
     provider: String,
     model: String,
+    /// Id of the message, once it has started.
+    message_id: Option<String>,
     ids: CallIds,
     response: ResponseAccumulator,
     open_block: Option<(u32, OpenBlock)>,
@@ -150,12 +166,29 @@ impl AnthropicReader {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
+            message_id: None,
             ids,
             response: ResponseAccumulator::default(),
             open_block: None,
             usage: UsageReports::None,
             raw_stop: None,
             is_finished: false,
+        }
+    }
+
+    /// Accepts a repeated start of the same message. The start of another message means that two responses are mixed,
+    /// so that no call of them may run (quirk 46).
+    fn start_message(&mut self, id: Option<&str>) -> Result<(), StreamError> {
+        let id = id.unwrap_or_default();
+        match &self.message_id {
+            Some(first) if first != id => Err(StreamError::Violation(format!(
+                "the message {id:?} starts within the message {first:?}"
+            ))),
+            Some(_) => Ok(()),
+            None => {
+                self.message_id = Some(id.to_owned());
+                Ok(())
+            }
         }
     }
 
@@ -198,10 +231,8 @@ impl AnthropicReader {
             }
             _ => {
                 let value: Value = serde_json::from_str(raw.get())?;
-                self.response.count_bytes(value_bytes(&value));
-                let at = self.response.push_block(ResponseBlock::Opaque(value));
                 OpenBlock::Opaque {
-                    at,
+                    at: self.response.push_opaque(value),
                     input: String::new(),
                 }
             }
@@ -292,27 +323,13 @@ impl AnthropicReader {
     }
 }
 
-/// Returns the memory that a JSON value takes. Unit: bytes.
-fn value_bytes(value: &Value) -> usize {
-    let content = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(value_bytes).sum(),
-        Value::Object(members) => {
-            let size = |(name, value): (&String, &Value)| name.len() + value_bytes(value);
-            members.iter().map(size).sum()
-        }
-    };
-    size_of::<Value>() + content
-}
-
 impl dialect::ResponseReader for AnthropicReader {
     fn size(&self) -> ResponseSize {
         self.response.size()
     }
 
     fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<StreamStatus, StreamError> {
-        let event: StreamEvent<'_> = serde_json::from_str(data)?;
+        let event: AnthropicEvent<'_> = serde_json::from_str(data)?;
         match &*event.kind {
             "content_block_delta" => {
                 if let Some(delta) = &event.delta {
@@ -327,6 +344,7 @@ impl dialect::ResponseReader for AnthropicReader {
             "content_block_stop" => self.finish_block(out),
             "message_start" => {
                 if let Some(start) = event.message {
+                    self.start_message(start.id.as_deref())?;
                     if let Some(model) = start.model {
                         self.model = model.into_owned();
                     }
@@ -369,22 +387,23 @@ impl dialect::ResponseReader for AnthropicReader {
                 "it does not say why it stopped".to_owned(),
             ));
         };
-        let stop = ModelStop::from_vendor_reason(&raw_stop);
-        if raw_stop == "model_context_window_exceeded" && self.response.is_empty() {
-            return Err(StreamError::Provider(ProviderError {
-                code: "context_length_exceeded".to_owned(),
-                message: raw_stop,
-                status: None,
-            }));
+        if let Some(error) = ProviderError::from_stop_reason(&raw_stop) {
+            return Err(StreamError::Provider(error));
         }
+        let content = self.response.into_content(&self.provider);
+        let has_calls = content
+            .iter()
+            .any(|item| matches!(item, Content::ToolCall(_)));
+        let stop = ModelStop::from_response(Some(&raw_stop), has_calls, false);
         Ok(Response {
-            content: self.response.into_content(&self.provider),
+            content,
             stop,
             raw_stop: Some(raw_stop),
             usage: self.usage.usage(),
             model: self.model,
             provider: self.provider,
             tool_results: Vec::new(),
+            request: None,
         })
     }
 }

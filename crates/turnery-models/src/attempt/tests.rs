@@ -98,7 +98,7 @@ fn endpoint() -> (Endpoint, ModelInfo) {
 }
 
 fn openai() -> OpenAi {
-    OpenAi::new("http://acme.test/v1", false)
+    OpenAi::new("http://acme.test/v1", "m1", false)
 }
 
 async fn collect_events(mut events: Receiver<ModelEvent>) -> Vec<ModelEvent> {
@@ -130,6 +130,7 @@ async fn read_with(
             endpoint: &at,
             reader: dialect.reader(&info, CallIds::default()),
             limits: bounds,
+            first_block: 0,
             sender: &out,
             has_sent: &mut sent_bytes,
         };

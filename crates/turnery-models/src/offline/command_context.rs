@@ -6,7 +6,7 @@
 use crate::model::ModelRequest;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, vec::IntoIter};
-use turnery_engine::{Content, Message};
+use turnery_engine::{Content, Message, ToolSpec};
 
 /// Regular expression from a constant, compiled once.
 macro_rules! pattern {
@@ -36,7 +36,7 @@ pub(super) type CommandResult = Result<String, Interrupt>;
 pub(super) struct CommandContext {
     pub(super) prompt: String,
     pub(super) has_image: bool,
-    tools: Vec<String>,
+    tools: Vec<ToolSpec>,
     /// Result or error of each call that was made.
     results: IntoIter<Result<String, String>>,
 }
@@ -59,7 +59,7 @@ impl CommandContext {
         Self {
             prompt,
             has_image,
-            tools: request.tools.iter().map(|it| it.name.clone()).collect(),
+            tools: request.callable_tools().to_vec(),
             results: results.into_iter(),
         }
     }
@@ -72,7 +72,7 @@ impl CommandContext {
     ) -> Result<Result<String, String>, Interrupt> {
         match self.results.next() {
             Some(result) => Ok(result),
-            None if self.tools.iter().any(|it| it == tool) => Err(Interrupt::Call(tool, args)),
+            None if self.tools.iter().any(|it| it.name == tool) => Err(Interrupt::Call(tool, args)),
             None => stop_with(format!("This session has no tool `{tool}`, which I need.")),
         }
     }

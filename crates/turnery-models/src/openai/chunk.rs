@@ -1,12 +1,8 @@
 //! Deserializes one chunk of a Chat Completions stream, borrowed, in all variants that servers send.
 
-use crate::{
-    json_str::JsonStr,
-    token_count::{TokenCount, TokenCountError},
-};
+use crate::json_str::JsonStr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use turnery_engine::Usage;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
@@ -22,6 +18,10 @@ pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<ChoiceDelta<'a>>,
     pub(super) finish_reason: Option<JsonStr<'a>>,
+    /// Moonshot.
+    pub(super) usage: Option<&'a RawValue>,
+    /// OpenRouter.
+    pub(super) error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -29,10 +29,14 @@ pub(super) struct ChoiceDelta<'a> {
     /// A string, or Mistral's list of parts.
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
-    /// DeepSeek, vLLM, llama.cpp, LM Studio.
+    /// DeepSeek, Kimi, GLM, older vLLM, llama.cpp, LM Studio.
     pub(super) reasoning_content: Option<JsonStr<'a>>,
-    /// OpenRouter, Ollama, newer vLLM.
+    /// OpenRouter, Groq, Ollama, newer vLLM.
     pub(super) reasoning: Option<JsonStr<'a>>,
+    /// GitHub Copilot.
+    pub(super) reasoning_text: Option<JsonStr<'a>>,
+    /// OpenRouter: a list of pieces of structured reasoning.
+    pub(super) reasoning_details: Option<&'a RawValue>,
     pub(super) refusal: Option<JsonStr<'a>>,
     pub(super) tool_calls: Option<Vec<ToolCallDelta<'a>>>,
     /// Predecessor of `tool_calls`, for a single call.
@@ -41,8 +45,9 @@ pub(super) struct ChoiceDelta<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct ToolCallDelta<'a> {
-    pub(super) index: Option<u32>,
+    /// A number; some servers send it as a string.
     #[serde(borrow)]
+    pub(super) index: Option<&'a RawValue>,
     pub(super) id: Option<JsonStr<'a>>,
     pub(super) function: Option<FunctionDelta<'a>>,
 }
@@ -67,68 +72,4 @@ pub(super) struct ContentPart<'a> {
 pub(super) struct TextPart<'a> {
     #[serde(borrow)]
     pub(super) text: Option<JsonStr<'a>>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct OpenAiUsage {
-    prompt_tokens: Option<TokenCount>,
-    completion_tokens: Option<TokenCount>,
-    total_tokens: Option<TokenCount>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    /// DeepSeek.
-    prompt_cache_hit_tokens: Option<TokenCount>,
-}
-
-#[derive(Default, Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<TokenCount>,
-    /// OpenRouter.
-    cache_write_tokens: Option<TokenCount>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    reasoning_tokens: Option<TokenCount>,
-}
-
-impl OpenAiUsage {
-    /// Parses a usage report; `None` if it is empty or partly unreadable.
-    pub(super) fn parse(raw: &RawValue) -> Option<Usage> {
-        let report: Self = serde_json::from_str(raw.get()).ok()?;
-        if report.prompt_tokens.is_none() && report.completion_tokens.is_none() {
-            return None;
-        }
-        report.to_usage().ok()
-    }
-
-    /// Converts to turnery's counts: input excludes cached tokens, and output includes reasoning.
-    fn to_usage(&self) -> Result<Usage, TokenCountError> {
-        let prompt = TokenCount::value_or_zero(self.prompt_tokens)?;
-        let details = self.prompt_tokens_details.as_ref();
-        let cached = details.and_then(|details| details.cached_tokens);
-        let cache_read =
-            TokenCount::value_or_zero(cached.or(self.prompt_cache_hit_tokens))?.min(prompt);
-        let written = details.and_then(|details| details.cache_write_tokens);
-        let cache_write = TokenCount::value_or_zero(written)?.min(prompt - cache_read);
-        let completion = TokenCount::value_or_zero(self.completion_tokens)?;
-        let reasoning = self.completion_tokens_details.as_ref();
-        let reasoning =
-            TokenCount::value_or_zero(reasoning.and_then(|details| details.reasoning_tokens))?;
-        // Some servers count reasoning separately from the completion; their total reveals this.
-        let beside = prompt.saturating_add(completion).saturating_add(reasoning);
-        let is_beside =
-            reasoning > completion || self.total_tokens == Some(TokenCount::Known(beside));
-        Ok(Usage {
-            input: prompt - cache_read - cache_write,
-            output: if is_beside {
-                completion.saturating_add(reasoning)
-            } else {
-                completion
-            },
-            reasoning,
-            cache_read,
-            cache_write,
-        })
-    }
 }

@@ -1,17 +1,30 @@
 //! Reads responses of Chat Completions: chunks, optionally followed by `[DONE]`.
 
 use super::{
-    chunk::{ChoiceDelta, Chunk, ContentPart, OpenAiUsage, ToolCallDelta},
+    chunk::{Choice, ChoiceDelta, Chunk, ContentPart, ToolCallDelta},
+    parallel_calls,
+    quirks::ReasoningField,
+    reasoning_details::ReasoningDetails,
+    replayed_reasoning::ReplayedReasoning,
     tool_calls::ToolCallAssembler,
+    usage::ChatUsage,
 };
 use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
-    json_str::JsonStr,
+    json_str::{FragmentJoiner, JsonStr},
     response_accumulator::ResponseAccumulator,
 };
-use serde_json::value::RawValue;
-use turnery_engine::{CallIds, ModelDelta, ModelStop, Response, ResponseSize, Usage};
+use serde_json::{Value, value::RawValue};
+use turnery_engine::{CallIds, Content, ModelDelta, ModelStop, Response, ResponseSize};
+
+/// Finish reasons that report a failure of the server.
+const FAILURES: [&str; 4] = [
+    "error",
+    "network_error",
+    "insufficient_system_resource",
+    "abort",
+];
 
 /// Reader of one response.
 pub(crate) struct OpenAiReader {
@@ -19,24 +32,93 @@ pub(crate) struct OpenAiReader {
     model: String,
     calls: ToolCallAssembler,
     response: ResponseAccumulator,
-    usage: Option<Usage>,
+    text: FragmentJoiner,
+    reasoning: FragmentJoiner,
+    /// Field in which reasoning usually comes.
+    usual_field: ReasoningField,
+    /// Field in which it came.
+    field: Option<ReasoningField>,
+    details: ReasoningDetails,
+    usage: ChatUsage,
     raw_stop: Option<String>,
     has_refused: bool,
     is_done: bool,
 }
 
 impl OpenAiReader {
-    pub(super) fn new(provider: &str, model: &str, ids: CallIds) -> Self {
+    pub(super) fn new(
+        provider: &str,
+        model: &str,
+        usual_field: ReasoningField,
+        ids: CallIds,
+    ) -> Self {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
             calls: ToolCallAssembler::new(ids),
             response: ResponseAccumulator::default(),
-            usage: None,
+            text: FragmentJoiner::default(),
+            reasoning: FragmentJoiner::default(),
+            usual_field,
+            field: None,
+            details: ReasoningDetails::default(),
+            usage: ChatUsage::default(),
             raw_stop: None,
             has_refused: false,
             is_done: false,
         }
+    }
+
+    fn read_chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        data: &str,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), StreamError> {
+        if chunk.error.is_some() {
+            return Err(provider_error(data));
+        }
+        // vLLM and SGLang send an error as the whole chunk.
+        if chunk.choices.is_none()
+            && chunk.usage.is_none()
+            && let Some(error) = ProviderError::within(data)
+            && (error.status.is_some() || error.code.to_ascii_lowercase().contains("error"))
+        {
+            return Err(StreamError::Provider(error));
+        }
+        if let Some(model) = chunk.model.filter(|model| !model.is_empty())
+            && *model != *self.model
+        {
+            self.model = model.into_owned();
+        }
+        // Only one choice was requested.
+        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
+            self.read_choice(choice, out)?;
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage.read(usage);
+        }
+        Ok(())
+    }
+
+    fn read_choice(
+        &mut self,
+        choice: Choice<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), StreamError> {
+        if let Some(error) = choice.error {
+            return Err(provider_error(&format!("{{\"error\":{}}}", error.get())));
+        }
+        if let Some(delta) = choice.delta {
+            self.read_delta(delta, out)?;
+        }
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.raw_stop = Some(reason.into_owned());
+        }
+        if let Some(usage) = choice.usage {
+            self.usage.read(usage);
+        }
+        Ok(())
     }
 
     fn read_delta(
@@ -44,14 +126,7 @@ impl OpenAiReader {
         delta: ChoiceDelta<'_>,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        // Some servers send the same reasoning in both fields.
-        let reasoning = delta
-            .reasoning_content
-            .filter(|text| !text.is_empty())
-            .or(delta.reasoning);
-        if let Some(text) = reasoning {
-            self.response.append_thinking(&text, out);
-        }
+        self.read_reasoning(&delta, out);
         if let Some(raw) = delta.content {
             self.read_content(raw, out)?;
         }
@@ -64,13 +139,39 @@ impl OpenAiReader {
         }
         if let Some(function) = delta.function_call {
             let call = ToolCallDelta {
-                index: Some(0),
+                index: serde_json::from_str("0").ok(),
                 id: None,
                 function: Some(function),
             };
             self.calls.push_delta(&call, &mut self.response, out)?;
         }
         Ok(())
+    }
+
+    /// Reads the reasoning of a delta. Some servers send the same reasoning in several fields: the first applies.
+    fn read_reasoning(&mut self, delta: &ChoiceDelta<'_>, out: &mut Vec<ModelDelta>) {
+        let fields = [
+            (ReasoningField::ReasoningContent, &delta.reasoning_content),
+            (ReasoningField::Reasoning, &delta.reasoning),
+            (ReasoningField::ReasoningText, &delta.reasoning_text),
+        ];
+        let mut texts = fields
+            .into_iter()
+            .filter_map(|(field, text)| Some((field, text.as_ref()?)))
+            .filter(|(_, text)| !text.is_unset());
+        let first = texts.next();
+        if let Some((field, text)) = first {
+            self.field.get_or_insert(field);
+            let text = self.reasoning.join(text);
+            self.response.append_thinking(&text, out);
+        }
+        if let Some(raw) = delta.reasoning_details {
+            let mut readable = String::new();
+            let wanted = first.is_none().then_some(&mut readable);
+            self.details.read(raw, wanted);
+            self.response.count_bytes(raw.get().len());
+            self.response.append_thinking(&readable, out);
+        }
     }
 
     fn read_content(
@@ -82,18 +183,28 @@ impl OpenAiReader {
             let parts: Vec<ContentPart<'_>> = serde_json::from_str(raw.get())?;
             for part in parts {
                 for thought in part.thinking.iter().flatten() {
-                    self.response
-                        .append_thinking(thought.text.as_deref().unwrap_or(""), out);
+                    let Some(text) = &thought.text else {
+                        continue;
+                    };
+                    self.field.get_or_insert(ReasoningField::ThinkingParts);
+                    let text = self.reasoning.join(text);
+                    self.response.append_thinking(&text, out);
                 }
-                self.response
-                    .append_text(part.text.as_deref().unwrap_or(""), out);
+                if let Some(text) = &part.text {
+                    self.response.append_text(&self.text.join(text), out);
+                }
             }
             return Ok(());
         }
         let text: JsonStr<'_> = serde_json::from_str(raw.get())?;
-        self.response.append_text(&text, out);
+        self.response.append_text(&self.text.join(&text), out);
         Ok(())
     }
+}
+
+/// Returns the error that a text reports.
+fn provider_error(text: &str) -> StreamError {
+    StreamError::Provider(ProviderError::within(text).unwrap_or_default())
 }
 
 impl dialect::ResponseReader for OpenAiReader {
@@ -106,54 +217,71 @@ impl dialect::ResponseReader for OpenAiReader {
             self.is_done = true;
             return Ok(StreamStatus::Done);
         }
-        let chunk: Chunk<'_> = serde_json::from_str(data)?;
-        if chunk.error.is_some() {
-            return Err(StreamError::Provider(
-                ProviderError::within(data).unwrap_or_default(),
-            ));
-        }
-        if let Some(model) = chunk.model.filter(|model| !model.is_empty())
-            && *model != *self.model
-        {
-            self.model = model.into_owned();
-        }
-        if let Some(usage) = chunk.usage {
-            self.usage = OpenAiUsage::parse(usage);
-        }
-        // Only one choice was requested.
-        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
-            if let Some(delta) = choice.delta {
-                self.read_delta(delta, out)?;
+        let error = match serde_json::from_str::<Chunk<'_>>(data) {
+            Ok(chunk) => {
+                self.read_chunk(chunk, data, out)?;
+                return Ok(StreamStatus::More);
             }
-            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.raw_stop = Some(reason.into_owned());
-            }
+            Err(error) => error,
+        };
+        // Some servers repeat a key, of which the last one applies.
+        let merged = match serde_json::from_str::<Value>(data) {
+            Ok(value) => value.to_string(),
+            Err(_) => return Err(error.into()),
+        };
+        match serde_json::from_str::<Chunk<'_>>(&merged) {
+            Ok(chunk) => self.read_chunk(chunk, &merged, out)?,
+            // Nothing unreadable that follows the end takes the answer away.
+            Err(_) if self.raw_stop.is_some() => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(StreamStatus::More)
     }
 
     fn end(self) -> Result<Response, StreamError> {
-        if !self.is_done && self.raw_stop.is_none() {
-            return Err(StreamError::Unfinished(
-                "there is neither [DONE] nor a finish_reason".to_owned(),
-            ));
+        let is_empty = self.response.size().bytes() == 0;
+        if self.raw_stop.is_none() && (!self.is_done || is_empty) {
+            let why = match self.is_done {
+                true => "there is neither content nor a finish_reason",
+                false => "there is neither [DONE] nor a finish_reason",
+            };
+            return Err(StreamError::Unfinished(why.to_owned()));
         }
         let word = self.raw_stop.as_deref();
-        if let Some(word @ ("error" | "insufficient_system_resource")) = word {
+        if let Some(word) = word.filter(|word| FAILURES.contains(word)) {
             return Err(StreamError::Provider(ProviderError {
                 message: format!("finish_reason {word}"),
                 ..ProviderError::default()
             }));
         }
+        let word = match word {
+            // Z.ai.
+            Some("sensitive") => Some("content_filter"),
+            word => word,
+        };
         let stop = ModelStop::from_response(word, !self.calls.is_empty(), self.has_refused);
+        let mut content = self.response.into_content(&self.provider);
+        content = parallel_calls::unpack(content, &mut self.calls.into_ids());
+        let unusual_field = self.field.filter(|field| *field != self.usual_field);
+        let reasoning = ReplayedReasoning {
+            field: unusual_field,
+            details: self.details.into_value(),
+        };
+        if let Some(value) = reasoning.into_value() {
+            content.push(Content::Opaque {
+                provider: self.provider.clone(),
+                value,
+            });
+        }
         Ok(Response {
-            content: self.response.into_content(&self.provider),
+            content,
             stop,
             raw_stop: self.raw_stop,
-            usage: self.usage,
+            usage: self.usage.into_usage(),
             model: self.model,
             provider: self.provider,
             tool_results: Vec::new(),
+            request: None,
         })
     }
 }

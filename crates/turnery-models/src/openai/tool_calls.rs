@@ -2,10 +2,13 @@
 
 mod json_end;
 
-use super::chunk::{FunctionDelta, ToolCallDelta};
+use super::{
+    chunk::{FunctionDelta, ToolCallDelta},
+    parallel_calls::{PARALLEL_TOOL, strip_tool_name},
+};
 use crate::{
     dialect::StreamError,
-    json_str::JsonStr,
+    json_str::{FragmentJoiner, JsonStr},
     response_accumulator::{ResponseAccumulator, ResponseBlock},
 };
 use json_end::JsonEndDetector;
@@ -20,6 +23,7 @@ struct StreamedCall {
     /// Index of its block in the response.
     at: usize,
     json: JsonEndDetector,
+    joiner: FragmentJoiner,
 }
 
 /// Tool calls of one response.
@@ -27,7 +31,7 @@ struct StreamedCall {
 pub(super) struct ToolCallAssembler {
     calls: Vec<StreamedCall>,
     /// Last call of each index, as a position in `calls`.
-    by_index: HashMap<u32, usize>,
+    by_index: HashMap<u64, usize>,
     /// Last call of each non-empty id.
     by_id: HashMap<String, usize>,
     ids: CallIds,
@@ -55,33 +59,51 @@ impl ToolCallAssembler {
         let none = FunctionDelta::default();
         let function = delta.function.as_ref().unwrap_or(&none);
         let id = delta.id.as_deref().unwrap_or("");
-        let name = function.name.as_deref().unwrap_or("");
-        let place = match self.find(delta.index, id, name, parts) {
+        let name = strip_tool_name(function.name.as_deref().unwrap_or(""));
+        let index = delta.index.and_then(call_index);
+        let place = match self.find(index, id, name, parts) {
             Some(place) => place,
-            None => self.begin_call(delta.index, id, name, parts),
+            None => self.begin_call(index, id, name, parts),
         };
         let Some(call) = self.calls.get_mut(place) else {
             return Ok(());
         };
         let at = call.at;
-        if let Some(ResponseBlock::Call { name: known, .. }) = parts.block_mut(at)
-            && known.is_empty()
-        {
-            name.clone_into(known);
-            parts.count_bytes(name.len());
+        let mut is_shown = true;
+        if let Some(ResponseBlock::Call { name: known, .. }) = parts.block_mut(at) {
+            let is_new = known.is_empty();
+            if is_new {
+                name.clone_into(known);
+            }
+            // Other calls take the place of this one at the end.
+            is_shown = known != PARALLEL_TOOL;
+            if is_new {
+                parts.count_bytes(name.len());
+            }
         }
         if let Some(raw) = function.arguments {
             let fragment = arguments(raw)?;
+            let fragment = match &fragment {
+                ArgsFragment::Object(text) => Cow::Borrowed(*text),
+                ArgsFragment::Text(text) => call.joiner.join(text),
+            };
             call.json.push(&fragment);
+            let mut hidden = Vec::new();
+            let out = if is_shown { out } else { &mut hidden };
             parts.append_args(at, &fragment, out);
         }
         Ok(())
     }
 
+    /// Returns the ids in use, those of this response included.
+    pub(super) fn into_ids(self) -> CallIds {
+        self.ids
+    }
+
     /// Starts a call, and returns its position in `calls`.
     fn begin_call(
         &mut self,
-        index: Option<u32>,
+        index: Option<u64>,
         id: &str,
         name: &str,
         parts: &mut ResponseAccumulator,
@@ -102,6 +124,7 @@ impl ToolCallAssembler {
             id: id.to_owned(),
             at,
             json: JsonEndDetector::default(),
+            joiner: FragmentJoiner::default(),
         });
         place
     }
@@ -109,7 +132,7 @@ impl ToolCallAssembler {
     /// Returns the call that a delta continues, as a position in `calls`; `None` if it starts one.
     fn find(
         &mut self,
-        index: Option<u32>,
+        index: Option<u64>,
         id: &str,
         name: &str,
         parts: &mut ResponseAccumulator,
@@ -118,13 +141,18 @@ impl ToolCallAssembler {
             if let Some(place) = self.by_id.get(id) {
                 return Some(*place);
             }
-            // A name or an id starts a call; bare arguments belong to the last one.
-            let is_bare = id.is_empty() && name.is_empty();
-            return self.calls.len().checked_sub(1).filter(|_| is_bare);
+            // A name or an id starts a call, unless the last one still lacks its name; bare arguments belong to the
+            // last one.
+            let last = self.calls.len().checked_sub(1)?;
+            let lacks_name = name_of(self.calls.get(last)?, parts).is_empty();
+            let is_bare = id.is_empty() && (name.is_empty() || lacks_name);
+            return is_bare.then_some(last);
         };
         let place = *self.by_index.get(&index)?;
         let call = self.calls.get_mut(place)?;
-        if name.is_empty() || (!id.is_empty() && call.id == id) {
+        let is_same_id = id.is_empty() || call.id.is_empty() || call.id == id;
+        let lacks_name = name_of(call, parts).is_empty();
+        if (!id.is_empty() && call.id == id) || (is_same_id && (name.is_empty() || lacks_name)) {
             return Some(place);
         }
         // Several complete calls under one index: a different id, or a new start after a complete call.
@@ -132,18 +160,39 @@ impl ToolCallAssembler {
             matches!(parts.block_mut(call.at), Some(ResponseBlock::Call { args, .. })
                 if call.json.is_complete(args))
         } else {
-            true
+            !name.is_empty()
         };
         (!is_next).then_some(place)
     }
 }
 
-/// Returns the text of an arguments delta.
-fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, StreamError> {
-    let text = raw.get();
-    if !text.starts_with('"') {
-        return Ok(Cow::Borrowed(text));
+/// Returns the name of a call so far.
+fn name_of<'a>(call: &StreamedCall, parts: &'a mut ResponseAccumulator) -> &'a str {
+    match parts.block_mut(call.at) {
+        Some(ResponseBlock::Call { name, .. }) => name,
+        Some(
+            ResponseBlock::Text(_) | ResponseBlock::Thinking { .. } | ResponseBlock::Opaque(_),
+        )
+        | None => "",
     }
-    let text: JsonStr<'_> = serde_json::from_str(text)?;
-    Ok(text.into_cow())
+}
+
+/// Returns the index of a call; `None` if it is no whole number, like a missing one.
+fn call_index(raw: &RawValue) -> Option<u64> {
+    raw.get().trim_matches('"').trim().parse().ok()
+}
+
+/// Arguments of a delta.
+enum ArgsFragment<'a> {
+    /// Part of a text.
+    Text(JsonStr<'a>),
+    /// JSON of the whole arguments.
+    Object(&'a str),
+}
+
+fn arguments(raw: &RawValue) -> Result<ArgsFragment<'_>, StreamError> {
+    Ok(match raw.get() {
+        text if text.starts_with('"') => ArgsFragment::Text(serde_json::from_str(text)?),
+        text => ArgsFragment::Object(text),
+    })
 }

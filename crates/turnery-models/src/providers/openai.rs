@@ -1,22 +1,34 @@
-//! OpenAI.
+//! OpenAI. Its newer models reject functions together with reasoning in Chat Completions, so Responses is the default
+//! for them (quirk 36); the servers that copy OpenAI copy Chat Completions.
 
 use super::KnownProvider;
-use crate::openai::quirks::{LimitField, Quirks};
+use crate::{
+    openai::quirks::{CallIdForm, LimitField, Quirks, ReasoningReplay},
+    provider::Api,
+};
 
 pub(super) const PROVIDER: KnownProvider = KnownProvider {
     name: "openai",
+    api: Api::OpenAiResponses,
     base_url: "https://api.openai.com/v1",
     url_variable: "OPENAI_BASE_URL",
     key_variable: "OPENAI_API_KEY",
     offers_default_model: true,
     models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
+    takes_documents: true,
     domain: "openai.com",
     enforces_schemas: true,
-    quirks: Quirks {
-        limit: LimitField::MaxCompletionTokens,
-        reasoning_field: None,
-        cache_key: true,
-        ..Quirks::DEFAULT
-    },
+    quirks: QUIRKS,
     ..KnownProvider::DEFAULT
+};
+
+/// Quirks of OpenAI's own models, on whichever host of OpenAI or Azure.
+pub(super) const QUIRKS: Quirks = Quirks {
+    limit: LimitField::MaxCompletionTokens,
+    reasoning_replay: ReasoningReplay::Never,
+    // Tools together with reasoning are left to Responses, by models since GPT-5.4.
+    thinks_only_without_tools: true,
+    cache_key: true,
+    call_ids: CallIdForm::UpTo40,
+    ..Quirks::DEFAULT
 };

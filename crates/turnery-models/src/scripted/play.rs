@@ -56,6 +56,7 @@ pub(super) async fn play_answer(
         model: name.model.clone(),
         provider: name.provider.clone(),
         tool_results: Vec::new(),
+        request: None,
     })
 }
 
@@ -100,6 +101,8 @@ fn finish(
                 .unwrap_or_else(|| "the scenario says that this call fails".to_owned()),
             status: error.status,
             retry_after: error.retry_after_ms.map(Duration::from_millis),
+            // No credit, and no such model.
+            is_about_model: matches!(error.status, Some(402 | 404)),
         }),
     }
 }

@@ -22,7 +22,7 @@ fn event(seq: u64, kind: EventKind) -> Event {
 }
 
 /// Returns the activities of these events, numbered from 0.
-fn activities(kinds: Vec<EventKind>) -> Vec<PromptActivity> {
+pub(crate) fn activities(kinds: Vec<EventKind>) -> Vec<PromptActivity> {
     let mut projection = Projection::default();
     (0..)
         .zip(kinds)
@@ -101,9 +101,20 @@ fn prose_and_reasoning_are_deltas() {
             "event": {"type": "reasoning_delta", "text": "hm"},
         })
     );
+    let shown = activities(vec![
+        text("m1", 0, "Hel"),
+        text("m1", 0, "lo"),
+        reasoning_delta("m1", 1),
+        reasoning_delta("m1", 1),
+    ]);
+    let pieces: Vec<Value> = shown
+        .iter()
+        .map(|it| json!(it)["event"]["text"].take())
+        .collect();
+    assert_eq!(pieces, ["Hel", "lo", "hm", "hm"]);
 }
 
-// proves: LASH-44, LASH-46, LASH-58, LASH-59, LASH-73, LASH-74, LASH-76, UP-26
+// proves: LASH-44, LASH-46, LASH-58, LASH-59, LASH-73, LASH-74, LASH-76, TURN-40, UP-26
 #[test]
 fn call_has_one_row_and_omits_absent_fields() {
     let shown = activities(vec![
@@ -262,7 +273,7 @@ fn child_usage_names_session_and_source() {
             source: "subagent".to_owned(),
             model: "toy/one".to_owned(),
             iteration: 4,
-            usage: None,
+            usage: Some(usage_of(1)),
             cumulative: Usage {
                 input: 7,
                 ..Usage::default()
@@ -280,6 +291,7 @@ fn child_usage_names_session_and_source() {
                 "source": "subagent",
                 "model": "toy/one",
                 "iteration": 4,
+                "usage": usage_json([1, 10, 100, 1000, 1]),
                 "cumulative": usage_json([7, 0, 0, 0, 0]),
             },
         })
@@ -359,6 +371,7 @@ fn engine_internal_events_are_not_shown() {
         provider: "toy".to_owned(),
         usage: None,
         error: None,
+        request: None,
     };
     let message = Arc::new(LlmMessage {
         message_id: "m1".into(),
@@ -476,80 +489,6 @@ fn parallel_calls_have_distinct_rows() {
     assert_eq!(rows, ["a", "b", "b", "a"]);
     let args = |n: usize| json!(shown[n])["event"]["args"].clone();
     assert_eq!([args(0), args(1)], [json!({"at": "x"}), json!({"at": "x"})]);
-}
-
-fn code_call(call: &str, name: &str, args: Value, parent: Option<&str>) -> EventKind {
-    EventKind::ToolCallRequested {
-        call: ToolCall {
-            parent_call_id: parent.map(Into::into),
-            ..ToolCall::new(call, name, args)
-        },
-        detail: CallDetail::default(),
-    }
-}
-
-/// A block of code is one row; rows of its calls name it.
-// proves: LASH-60, LASH-61, LASH-69, LASH-70, LASH-72, LASH-74, LASH-46, LASH-62, LASH-71, LASH-73, UP-26
-#[test]
-fn code_block_has_one_row_and_its_calls_name_it() {
-    let started = |call: &str, name: &str| EventKind::ToolExecutionStart {
-        call_id: call.into(),
-        tool_name: name.to_owned(),
-        runs: true,
-    };
-    let ended = |call: &str, name: &str, envelope| EventKind::ToolExecutionEnd {
-        call_id: call.into(),
-        tool_name: name.to_owned(),
-        envelope,
-        disposition: Disposition::Executed,
-        child_loop_id: None,
-    };
-    let failed = ToolEnvelope::failed(ToolErrorKind::ExecutionError, "NameError: name 'x'");
-    let shown = activities(vec![
-        code_call("b", "run_code", json!({"code": "look()"}), None),
-        started("b", "run_code"),
-        code_call("b.0", "look", json!({}), Some("b")),
-        started("b.0", "look"),
-        ended("b.0", "look", ToolEnvelope::text("found")),
-        ended("b", "run_code", ToolEnvelope::text("found it")),
-        code_call("c", "run_code", json!({"code": "x"}), None),
-        started("c", "run_code"),
-        ended("c", "run_code", failed),
-    ]);
-    let events: Vec<Value> = shown.iter().map(|activity| json!(activity.event)).collect();
-    assert_eq!(
-        events,
-        [
-            json!({"type": "code_block_started", "language": "python", "code": "look()", "graph_key": "b"}),
-            json!({
-                "type": "tool_call_started", "call_id": "b.0", "name": "look", "args": {},
-                "graph_key": "b", "parent_call_id": "b",
-            }),
-            json!({
-                "type": "tool_call_completed", "call_id": "b.0", "name": "look",
-                "output": {
-                    "disposition": "executed",
-                    "content": [{"type": "text", "text": "found"}],
-                    "is_error": false,
-                },
-                "graph_key": "b", "parent_call_id": "b",
-            }),
-            json!({
-                "type": "code_block_completed", "language": "python", "output": "found it",
-                "success": true, "graph_key": "b",
-            }),
-            json!({"type": "code_block_started", "language": "python", "code": "x", "graph_key": "c"}),
-            json!({
-                "type": "code_block_completed", "language": "python", "output": "",
-                "error": "NameError: name 'x'", "success": false, "graph_key": "c",
-            }),
-        ]
-    );
-    let rows: Vec<&str> = shown
-        .iter()
-        .map(|activity| &*activity.correlation_id.0)
-        .collect();
-    assert_eq!(rows, ["b", "b.0", "b.0", "b", "c", "c"]);
 }
 
 /// The set of activities may grow: if all of them could be named, the arm for the rest would be unreachable, and this

@@ -3,7 +3,11 @@
 
 use futures_util::future::BoxFuture;
 use std::{
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
@@ -14,7 +18,20 @@ use turnery_store::{
 };
 
 /// Store wrapper that holds the clock.
-pub(crate) struct ClockHoldingStore<S>(pub(crate) S);
+pub(crate) struct ClockHoldingStore<S> {
+    inner: S,
+    /// Makes each commit expect an older head than the store has.
+    pub(crate) is_head_stale: AtomicBool,
+}
+
+impl<S> ClockHoldingStore<S> {
+    pub(crate) const fn new(inner: S) -> Self {
+        Self {
+            inner,
+            is_head_stale: AtomicBool::new(false),
+        }
+    }
+}
 
 /// Runs work in a blocking task, during which the clock stands still.
 fn run_blocking<T: Send + 'static>(work: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
@@ -32,7 +49,7 @@ fn run_blocking<T: Send + 'static>(work: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
 macro_rules! blocking {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         fn $name(&self, $($argument: $type),*) -> BoxFuture<'_, Result<$result, StoreError>> {
-            run_blocking(self.0.$name($($argument),*))
+            run_blocking(self.inner.$name($($argument),*))
         }
     )*};
 }
@@ -54,7 +71,6 @@ impl<S: Store> Store for ClockHoldingStore<S> {
         renew(lane: &Lane) -> ();
         release(lane: &Lane) -> ();
         append_now(lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> ();
-        commit(commit: Commit) -> u64;
         patch(id: &SessionId, patch: SessionPatch) -> SessionInfo;
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
         notes(id: &SessionId) -> Vec<TranscriptNote>;
@@ -64,6 +80,13 @@ impl<S: Store> Store for ClockHoldingStore<S> {
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
-        self.0.append(lane, loop_id, events);
+        self.inner.append(lane, loop_id, events);
+    }
+
+    fn commit(&self, mut commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        if self.is_head_stale.load(Ordering::SeqCst) {
+            commit.expected_head -= 1;
+        }
+        run_blocking(self.inner.commit(commit))
     }
 }

@@ -1,12 +1,19 @@
-//! Tests that a session held by another owner is an error, never an outcome, and leaves nothing behind.
+//! Tests that a session held by another owner or changed by another writer is an error, never an outcome, and that
+//! nothing is left behind.
 
 use crate::{
+    blocking_store::ClockHoldingStore,
     fixture::{World, run_hello},
     toy::ToyStep,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::sync::Notify;
+use turnery_engine::CommitError;
 use turnery_sdk::{MAX_QUEUED_PROMPTS, PromptError, RunError, SessionExt as _, StartError};
+use turnery_store::MemoryStore;
 
 // proves: LASH-33, LASH-35
 #[tokio::test(start_paused = true)]
@@ -33,6 +40,24 @@ async fn busy_session_is_an_error_for_every_entry_point() {
     // The session is free now, and this handle has caught up.
     run_hello(&other).await;
     assert_eq!(world.records(&session).await.len(), 2);
+}
+
+/// The store refuses the commit of a prompt that began from an older head.
+// proves: LASH-34, LASH-35
+#[tokio::test(start_paused = true)]
+async fn moved_head_is_an_error_for_every_entry_point() {
+    let store = Arc::new(ClockHoldingStore::new(MemoryStore::new()));
+    let script = ["one", "two", "three"].map(|text| vec![ToyStep::Say(text)]);
+    let world = World::over(store.clone(), script.to_vec(), Vec::new());
+    let session = world.session().await;
+    run_hello(&session).await;
+    store.is_head_stale.store(true, Ordering::SeqCst);
+    let moved = RunError::Prompt(PromptError::Lost(CommitError::HeadConflict));
+    let refused = session.new_prompt("hello").run().await;
+    assert_eq!(refused.unwrap_err(), moved);
+    let refused = session.new_prompt("hello").stream().unwrap().finish().await;
+    assert_eq!(refused.unwrap_err(), moved);
+    assert_eq!(world.records(&session).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ fn is_cancelled(output: &PromptOutput) -> bool {
     output.result.outcome == CANCELLED
 }
 
-// proves: LASH-87, LASH-88, LASH-89, LASH-90, LASH-91, LASH-92, LASH-96, LASH-97, C-3
+// proves: LASH-87, LASH-88, LASH-89, LASH-90, LASH-91, LASH-92, LASH-96, LASH-97, C-3, LOOP-52, LOOP-54
 #[tokio::test(start_paused = true)]
 async fn token_cancels_prompt_while_stream_is_read() {
     let world = World::new(vec![

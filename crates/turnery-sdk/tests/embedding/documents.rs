@@ -2,7 +2,7 @@
 
 const PAGE: &str = include_str!("../../../../docs/embedding.md");
 
-// proves: LASH-52, LASH-75, LASH-98
+// proves: LASH-30, LASH-52, LASH-75, LASH-98, LASH-49, LASH-54
 #[test]
 fn embedding_page_lists_every_channel() {
     for line in [
@@ -15,6 +15,7 @@ fn embedding_page_lists_every_channel() {
         "| `LoopRecord` (the store) | reading past conversations | old records remain readable |",
         "| `Event` (`Outbox`) | protocol front ends in this repository | may change in any version |",
         "| `PromptActivity` (`ActivityEvent`) | applications | fields stay; kinds and optional fields may be added |",
+        "| `Incomplete`, `ProviderError` | `OtherModel`: use another model, or a shorter context |",
         "it cannot be resumed",
     ] {
         assert!(PAGE.contains(line), "{line}");

@@ -20,7 +20,7 @@ fn agent(script: &str) -> Agent {
 }
 
 /// The value arrives on the stream first, then as the outcome.
-// proves: LASH-63, LASH-117, LASH-119, LASH-120
+// proves: LASH-63, LASH-117, LASH-119, LASH-120, LASH-47
 #[tokio::test]
 async fn value_that_fits_the_schema_ends_the_prompt() {
     let session = agent(SCRIPT).new_session().open().await.unwrap();

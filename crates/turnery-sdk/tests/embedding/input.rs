@@ -135,7 +135,19 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     assert!(records[0].messages.is_empty());
     assert!(!records[0].on_chain);
     assert!(world.traced_calls().is_empty());
-    // Nothing of it is in the next prompt.
+    let malformed = PromptInput::default().image("two words", png());
+    let output = session.new_prompt(malformed).run().await.unwrap();
+    let Outcome::Stopped(TurnStop::InvalidInput { reason }) = output.result.outcome else {
+        panic!("{:?}", output.result.outcome)
+    };
+    assert_eq!(
+        reason,
+        "\"two words\" is not a valid image name: use 1 to 256 characters without spaces"
+    );
+    let records = world.records(&session).await;
+    assert_eq!(records[1].status, LoopStatus::Rejected);
+    assert!(world.traced_calls().is_empty());
+    // Nothing of them is in the next prompt.
     let next = run_hello(&session).await;
     assert_eq!(next.result.outcome, finished("fine"));
     {
@@ -159,5 +171,5 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
         .filter(|it| it.outcome.as_ref() == Some(&outcome));
     let statuses: Vec<LoopStatus> = rejected.map(|it| it.status).collect();
     assert_eq!(statuses, [LoopStatus::Rejected; 4]);
-    assert_eq!((records.len(), world.traced_calls().len()), (5, 1));
+    assert_eq!((records.len(), world.traced_calls().len()), (6, 1));
 }

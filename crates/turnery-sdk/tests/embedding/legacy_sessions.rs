@@ -28,7 +28,7 @@ fn to_legacy_document(mut document: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn session_without_turns_and_events_still_works() {
     let folder = tempfile::tempdir().unwrap();
-    let store = ClockHoldingStore(SqliteStore::open(folder.path().join("sessions.db")));
+    let store = ClockHoldingStore::new(SqliteStore::open(folder.path().join("sessions.db")));
     let world = World::over(
         Arc::new(store),
         vec![

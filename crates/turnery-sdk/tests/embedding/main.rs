@@ -15,6 +15,7 @@ mod fixture;
 mod input;
 mod law_mutations;
 mod legacy_sessions;
+mod nested_rows;
 mod observers;
 mod results;
 mod session_runs;

@@ -55,7 +55,7 @@ async fn submitted_value_ends_prompt_and_is_shown() {
     );
 }
 
-// proves: LASH-4, LASH-27, LASH-48, LASH-77
+// proves: LASH-4, LASH-27, LASH-48, LASH-77, LASH-14
 #[tokio::test(start_paused = true)]
 async fn other_outcomes_show_no_value() {
     let is_value = |event: &ActivityEvent| {

@@ -197,7 +197,7 @@ pub(crate) async fn run_session(
     steps: &[Step],
 ) -> Evidence {
     let folder = tempfile::tempdir().unwrap();
-    let store = ClockHoldingStore(SqliteStore::open(folder.path().join("sessions.db")));
+    let store = ClockHoldingStore::new(SqliteStore::open(folder.path().join("sessions.db")));
     let script = |answers: &[ScriptedCall]| answers.iter().map(ScriptedCall::acts).collect();
     let world = World::with_small_context(Arc::new(store), script(one), script(two));
     let session = world.session().await;
@@ -317,7 +317,7 @@ pub(crate) fn happened(life: &Evidence) -> Vec<&'static str> {
 }
 
 // proves: LASH-98, LASH-100, LASH-101, LASH-102, LASH-103, LASH-104, LASH-105, I1, I2, I3, I4, I5, I6, I7, I8, I9, I10, I11, I12, I13
-// proves: LASH-99, TURN-1
+// proves: LASH-99, TURN-1, TURN-11
 #[test]
 fn random_sessions_keep_all_usage_laws() {
     let config = ProptestConfig {

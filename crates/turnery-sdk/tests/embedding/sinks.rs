@@ -131,23 +131,25 @@ async fn activity_reaches_sink_before_next_effect() {
 // proves: LASH-82
 #[tokio::test(start_paused = true)]
 async fn channel_sink_waits_only_while_full() {
-    let turn = std::iter::repeat_n(ToyStep::Say("x"), 10).collect();
-    let world = World::new(vec![turn]);
-    let session = world.session().await;
-    let (sink, mut activities) = ChannelSink::new(4);
-    let prompt = session.new_prompt("hello").stream_to(Arc::new(sink));
-    let prompt = tokio::spawn(prompt);
-    run_until_idle().await;
-    assert!(!prompt.is_finished());
-    assert_eq!(activities.len(), 4);
-    let mut taken = Vec::new();
-    while let Some(activity) = activities.recv().await {
-        taken.push(activity);
+    for capacity in [1, 4] {
+        let turn = std::iter::repeat_n(ToyStep::Say("x"), 10).collect();
+        let world = World::new(vec![turn]);
+        let session = world.session().await;
+        let (sink, mut activities) = ChannelSink::new(capacity);
+        let prompt = session.new_prompt("hello").stream_to(Arc::new(sink));
+        let prompt = tokio::spawn(prompt);
+        run_until_idle().await;
+        assert!(!prompt.is_finished());
+        assert_eq!(activities.len(), capacity);
+        let mut taken = Vec::new();
+        while let Some(activity) = activities.recv().await {
+            taken.push(activity);
+        }
+        let output = prompt.await.unwrap().unwrap();
+        // Ten fragments and the usage.
+        assert_eq!(taken.len(), 11);
+        assert_eq!(taken, output.activities);
     }
-    let output = prompt.await.unwrap().unwrap();
-    // Ten fragments and the usage.
-    assert_eq!(taken.len(), 11);
-    assert_eq!(taken, output.activities);
 }
 
 // proves: LASH-82, LASH-86
@@ -236,7 +238,7 @@ async fn sink_panic_after_outcome_changes_nothing() {
     assert_eq!(world.records(&session).await.len(), 1);
 }
 
-// proves: LASH-85
+// proves: LASH-85, LASH-84
 #[tokio::test(start_paused = true)]
 async fn record_is_the_same_with_and_without_sink() {
     let script = vec![

@@ -27,7 +27,7 @@ const SHOWN: [&str; 7] = [
     "usage",
 ];
 
-// proves: LASH-53, LASH-97, TURN-40
+// proves: LASH-53, LASH-97, TURN-40, LASH-9, C-18
 #[tokio::test(start_paused = true)]
 async fn run_sink_and_stream_give_the_same_output() {
     let mut ends = Vec::new();
@@ -101,16 +101,19 @@ async fn every_kind_of_prompt_has_sinks_and_streams() {
 // proves: LASH-78, LASH-8
 #[tokio::test(start_paused = true)]
 async fn final_message_is_recorded_once() {
-    let world = World::new(vec![vec![ToyStep::Say("Hel"), ToyStep::Say("lo")]]);
+    let world = World::new(vec![
+        vec![ToyStep::Say("Hel"), ToyStep::Say("lo")],
+        vec![ToyStep::Say("again")],
+    ]);
     let session = world.session().await;
     run_hello(&session).await;
+    run_hello(&session).await;
     let records = world.records(&session).await;
-    let texts: Vec<_> = records[0]
-        .messages
-        .iter()
-        .map(|message| message.message.text())
+    let messages = records.iter().map(|record| &record.messages);
+    let texts: Vec<Vec<_>> = messages
+        .map(|it| it.iter().map(|message| message.message.text()).collect())
         .collect();
-    assert_eq!(texts, ["hello", "Hel\nlo"]);
+    assert_eq!(texts, [["hello", "Hel\nlo"], ["hello", "again"]]);
 }
 
 async fn first_activity(stream: &mut ActivityStream) -> String {

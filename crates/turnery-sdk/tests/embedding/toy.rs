@@ -176,6 +176,7 @@ impl TestModel {
                         attempt,
                         error: model_error(),
                         wait,
+                        takeover: None,
                     })
                     .await;
                     *self.failed.lock().unwrap() += 1;
@@ -196,6 +197,7 @@ impl TestModel {
             model: self.info.name.model.clone(),
             provider: self.info.name.provider.clone(),
             tool_results: Vec::new(),
+            request: None,
         })
     }
 }

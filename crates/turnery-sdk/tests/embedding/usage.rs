@@ -35,6 +35,7 @@ pub(crate) fn record(n: u32, turns: &[(&str, Option<Usage>)]) -> LoopRecord {
                 provider: "toy".to_owned(),
                 usage: *usage,
                 error: None,
+                request: None,
             },
         }));
         record.turns.push(TurnRecord {
@@ -96,7 +97,7 @@ fn rows(report: &UsageReport) -> Vec<(&str, &str, Usage)> {
         .collect()
 }
 
-// proves: LASH-105, LASH-106, LASH-112, I8, I9, I10, I11, D-14
+// proves: LASH-105, LASH-106, LASH-112, I8, I9, I10, I11, D-14, LOOP-92
 #[test]
 fn each_token_is_counted_in_one_row() {
     let mut first = record(1, &[("one", Some(usage_of(1))), ("two", Some(usage_of(2)))]);
@@ -229,7 +230,7 @@ fn report_json_uses_the_public_field_names() {
     );
 }
 
-// proves: LASH-105, I9
+// proves: LASH-105, I9, LOOP-92
 #[tokio::test(start_paused = true)]
 async fn session_report_groups_by_answering_model() {
     let world = World::over(

@@ -158,7 +158,7 @@ fn full_record(number: u32) -> Arc<LoopRecord> {
 }
 
 /// Records with everything that a loop may hold, an effect, the title and the release of the lane are one commit.
-// proves: UP-28
+// proves: UP-28, LOOP-28
 async fn one_commit_holds_all_of_its_loops(world: &World) {
     let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();

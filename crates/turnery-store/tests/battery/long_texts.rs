@@ -46,6 +46,7 @@ fn record_with_texts(number: u32, file: &str, printed: &str, answer: &str) -> Lo
         provider: "offline".into(),
         usage: None,
         error: None,
+        request: None,
     };
     let result = Message::ToolResult {
         call_id: "c1".into(),
@@ -268,7 +269,7 @@ fn record_with_picture(session: &str, number: u32, picture: &str) -> Arc<LoopRec
 }
 
 /// A picture of any size that ten prompts show is stored once, also after an export and import of the session.
-// proves: LASH-42, UP-29
+// proves: LASH-42, UP-29, LASH-37
 #[tokio::test]
 async fn picture_shown_ten_times_is_stored_once() {
     for size in [40, 3_000, 30_000, 150_000] {

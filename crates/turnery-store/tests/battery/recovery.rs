@@ -153,6 +153,7 @@ async fn running_call_is_closed_by_recovery(world: &World) {
         provider: "offline".into(),
         usage: None,
         error: None,
+        request: None,
     };
     let answer = message(&loop_id("s1", 1), "m1", answer);
     let kinds = [

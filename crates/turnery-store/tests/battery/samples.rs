@@ -263,6 +263,7 @@ pub(crate) fn assistant(text: &str) -> Message {
         provider: "offline".into(),
         usage: Some(usage(10, 5)),
         error: None,
+        request: None,
     }
 }
 

@@ -31,6 +31,8 @@ fn child_session(id: &str, parent: &str) -> NewSession {
     }
 }
 
+/// These fields and no others: a session has no temperature.
+// proves: LOOP-44
 async fn created_session_is_read_back(world: &World) {
     let made = world.store.create(new_session("s1")).await;
     let expected = SessionInfo {

@@ -84,6 +84,7 @@ fn messages() -> Vec<Arc<LlmMessage>> {
         provider: "p".into(),
         usage: None,
         error: Some("overloaded".into()),
+        request: None,
     };
     let result = Message::ToolResult {
         call_id: "c1".into(),

@@ -3,7 +3,9 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::Value;
-use turnery_engine::{AudioData, AudioFormat, Content, ImageData, ToolEnvelope, ToolErrorKind};
+use turnery_engine::{
+    AudioData, AudioFormat, Content, DocumentData, ImageData, ToolEnvelope, ToolErrorKind,
+};
 
 /// Larger images and recordings are omitted, as in the strictest model API. Unit: bytes of base64.
 const MAX_MEDIA_BYTES: usize = 5 << 20;
@@ -88,7 +90,7 @@ fn convert_block(block: ContentBlock) -> Content {
     }
 }
 
-/// Converts a resource to content: text below its URI, a supported image or recording, or else a note that
+/// Converts a resource to content: text below its URI, a supported image, recording or document, or else a note that
 /// names the data.
 pub(super) fn convert_resource(resource: ResourceContents) -> Content {
     match resource {
@@ -102,6 +104,13 @@ pub(super) fn convert_resource(resource: ResourceContents) -> Content {
             ..
         } => {
             let kind = mime_type.unwrap_or_else(|| "binary".to_owned());
+            if kind == DocumentData::PDF_MIME_TYPE && is_acceptable_media(&blob) {
+                return Content::Document(DocumentData {
+                    name: uri,
+                    mime_type: kind,
+                    base64: blob.into(),
+                });
+            }
             media_content(kind, blob).unwrap_or_else(|note| Content::text(format!("{uri} {note}")))
         }
         // `ResourceContents` is non-exhaustive.

@@ -114,6 +114,7 @@ fn content_size(content: &Content) -> usize {
         Content::Text { text } => text.len(),
         Content::Image(image) => image.base64.len(),
         Content::Audio(audio) => audio.base64.len(),
+        Content::Document(document) => document.base64.len(),
         Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => 0,
     }
 }

@@ -1,4 +1,4 @@
-//! `read_file`: reads text with line numbers, or an image.
+//! `read_file`: reads text with line numbers, an image or a PDF document.
 
 use crate::{
     access::Access,
@@ -19,13 +19,15 @@ use std::{
     io::{Read as _, Seek as _},
     path::{Path, PathBuf},
 };
-use turnery_engine::{CallDetail, CallKind, Content, ImageData, Location, ToolEnvelope, ToolError};
+use turnery_engine::{
+    CallDetail, CallKind, Content, DocumentData, ImageData, Location, ToolEnvelope, ToolError,
+};
 
 const MAX_LINES: usize = 2_000;
 const MAX_BYTES: usize = 50 * 1024;
 const MAX_LINE_LEN: usize = 2_000;
-/// Limit of model APIs.
-const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024;
+/// Limit of model APIs for an image, and for a document what leaves room for others.
+const MAX_MEDIA_BYTES: u64 = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +50,7 @@ impl TypedTool for ReadFile {
     const IS_PARALLEL: bool = true;
 
     fn description(&self) -> Cow<'static, str> {
-        "Read a text file or an image (png, jpeg, gif, webp). Each line of text is shown \
+        "Read a text file, an image (png, jpeg, gif, webp) or a PDF. Each line of text is shown \
          after its number and a tab; those are not part of the file."
             .into()
     }
@@ -84,22 +86,22 @@ impl TypedTool for ReadFile {
                     "{shown} is a folder: use list_dir"
                 )));
             }
-            FileProbe::LargeImage(bytes) => {
+            FileProbe::LargeMedia(media, bytes) => {
+                let hint = match media {
+                    MediaType::Image(_) => "",
+                    MediaType::Pdf => ": extract the text of the pages that matter",
+                };
                 return Err(execution_error(format!(
-                    "{shown} is an image of {}, more than the 5 MiB that can be shown",
+                    "{shown} is {} of {}, more than the 5 MiB that can be shown{hint}",
+                    media.noun(),
                     format_size(bytes)
                 )));
             }
-            FileProbe::Image(mime_type, bytes) => {
-                let note = format!("{shown}: {mime_type}, {}", format_size(bytes.len() as u64));
-                let image = ImageData {
-                    mime_type: mime_type.to_owned(),
-                    base64: STANDARD.encode(bytes).into(),
-                };
-                return Ok(ToolEnvelope::ok(vec![
-                    Content::text(note),
-                    Content::Image(image),
-                ]));
+            FileProbe::Media(media, bytes) => {
+                let size = format_size(bytes.len() as u64);
+                let note = format!("{shown}: {}, {size}", media.mime_type());
+                let content = media.to_content(&shown, &bytes);
+                return Ok(ToolEnvelope::ok(vec![Content::text(note), content]));
             }
             // A file that is not on disk may still be open in the editor.
             FileProbe::Other => {}
@@ -174,9 +176,61 @@ fn render_page(text: &str, args: &ReadFileArgs, shown: &str) -> Result<String, T
 
 enum FileProbe {
     Folder,
-    Image(&'static str, Vec<u8>),
-    LargeImage(u64),
+    Media(MediaType, Vec<u8>),
+    /// Media of this many bytes, which is too many.
+    LargeMedia(MediaType, u64),
     Other,
+}
+
+/// Type of a file that is no text.
+#[derive(Clone, Copy)]
+enum MediaType {
+    /// Image of this MIME type.
+    Image(&'static str),
+    Pdf,
+}
+
+impl MediaType {
+    /// Returns the type of a file that starts with these bytes.
+    fn from_head(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => Some(Self::Image("image/png")),
+            [0xFF, 0xD8, 0xFF, ..] => Some(Self::Image("image/jpeg")),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Image("image/gif")),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => {
+                Some(Self::Image("image/webp"))
+            }
+            [b'%', b'P', b'D', b'F', b'-', ..] => Some(Self::Pdf),
+            _ => None,
+        }
+    }
+
+    fn mime_type(self) -> &'static str {
+        match self {
+            Self::Image(mime_type) => mime_type,
+            Self::Pdf => DocumentData::PDF_MIME_TYPE,
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Image(_) => "an image",
+            Self::Pdf => "a PDF",
+        }
+    }
+
+    fn to_content(self, name: &str, bytes: &[u8]) -> Content {
+        let mime_type = self.mime_type().to_owned();
+        let base64 = STANDARD.encode(bytes).into();
+        match self {
+            Self::Image(_) => Content::Image(ImageData { mime_type, base64 }),
+            Self::Pdf => Content::Document(DocumentData {
+                name: name.to_owned(),
+                mime_type,
+                base64,
+            }),
+        }
+    }
 }
 
 fn probe_file(path: &Path) -> FileProbe {
@@ -191,29 +245,19 @@ fn probe_file(path: &Path) -> FileProbe {
     if (&mut file).take(12).read_to_end(&mut head).is_err() {
         return FileProbe::Other;
     }
-    let Some(mime_type) = image_type(&head) else {
+    let Some(media) = MediaType::from_head(&head) else {
         return FileProbe::Other;
     };
     let length = file.metadata().map_or(0, |data| data.len());
-    if length > MAX_IMAGE_BYTES {
-        return FileProbe::LargeImage(length);
+    if length > MAX_MEDIA_BYTES {
+        return FileProbe::LargeMedia(media, length);
     }
     let mut bytes = Vec::new();
     let read = file
         .rewind()
-        .and_then(|()| file.take(MAX_IMAGE_BYTES).read_to_end(&mut bytes));
+        .and_then(|()| file.take(MAX_MEDIA_BYTES).read_to_end(&mut bytes));
     match read {
-        Ok(_) => FileProbe::Image(mime_type, bytes),
+        Ok(_) => FileProbe::Media(media, bytes),
         Err(_) => FileProbe::Other,
-    }
-}
-
-fn image_type(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Some("image/webp"),
-        _ => None,
     }
 }

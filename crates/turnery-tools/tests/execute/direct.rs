@@ -6,11 +6,18 @@ use std::sync::Arc;
 use turnery_engine::{Content, ToolError, ToolErrorKind};
 use turnery_tools::{ExecuteOptions, FunctionTool, Toolbox, execute, execute_tool};
 
-// proves: JIDO-36, JIDO-37, JIDO-41
+/// Returns a tool that must not run.
+fn wrong_tool(name: &str) -> FunctionTool {
+    FunctionTool::new(name, "", async |_: Value, _| {
+        Ok::<Value, ToolError>(json!("the wrong one"))
+    })
+}
+
+// proves: JIDO-36, JIDO-37, JIDO-41, JIDO-66
 #[tokio::test]
 async fn tool_runs_by_name() {
     let options = ExecuteOptions {
-        tools: Some(toolbox(vec![multiply()])),
+        tools: Some(toolbox(vec![wrong_tool("add"), multiply()])),
         ..ExecuteOptions::default()
     };
     let done = execute(
@@ -28,10 +35,7 @@ async fn tool_runs_by_name() {
 // proves: JIDO-38
 #[tokio::test]
 async fn tool_runs_by_reference() {
-    let other = FunctionTool::new("multiply", "", async |_: Value, _| {
-        Ok::<Value, ToolError>(json!("the wrong one"))
-    });
-    let scope = empty_scope().with_tools(toolbox(vec![other]));
+    let scope = empty_scope().with_tools(wrong_tool("multiply").into());
     let done = execute_tool(
         Arc::new(multiply()),
         json!({"a": 6, "b": 7}),
@@ -103,7 +107,9 @@ fn toolbox_is_built_from_tool_or_list() {
     });
     let two = toolbox(vec![multiply(), add]);
     assert_eq!(two.names().collect::<Vec<_>>(), ["multiply", "add"]);
-    assert!(two.get("add").is_some());
+    for (tools, name) in [(&one, "multiply"), (&two, "multiply"), (&two, "add")] {
+        assert_eq!(tools.get(name).expect("a tool").spec().name, name);
+    }
 }
 
 /// Returns a toolbox whose only tool reports where the toolbox comes from.

@@ -16,11 +16,12 @@ fn emit(kind: &str) -> Value {
 
 fn all_effects() -> Vec<Value> {
     vec![
+        json!({"kind": "set_state", "state": {"n": 1}}),
         emit("order.placed"),
         json!({"kind": "spawn", "command": "rm"}),
         json!({"kind": "schedule", "delay_ms": 1000}),
         json!({"kind": "launch"}),
-        json!({"kind": "set_state", "state": {"n": 1}}),
+        emit("order.paid"),
     ]
 }
 
@@ -61,7 +62,7 @@ async fn scope_policy_applies_to_every_entry_point() {
     scope.effect_policy = Some(EffectPolicy::default());
     let options = ExecuteOptions::default();
     let by_name = execute("busy", json!({}), &scope, &options).await;
-    let kept = ["emit", "schedule", "set_state"];
+    let kept = ["set_state", "emit", "schedule", "emit"];
     assert_eq!(effect_kinds(&by_name.effects), kept);
     let failing = Arc::new(tool_with_effects(true));
     let by_reference = execute_tool(failing, json!({}), &scope, &options).await;
@@ -83,38 +84,41 @@ async fn toolbox_policy_applies_too() {
     let mut scope = empty_scope().with_tools(tools);
     let options = ExecuteOptions::default();
     let done = execute("busy", json!({}), &scope, &options).await;
-    assert_eq!(effect_kinds(&done.effects), ["emit", "spawn"]);
+    assert_eq!(effect_kinds(&done.effects), ["emit", "spawn", "emit"]);
     scope.effect_policy = Some(EffectPolicy::default());
     let done = execute("busy", json!({}), &scope, &options).await;
-    assert_eq!(effect_kinds(&done.effects), ["emit"]);
+    assert_eq!(effect_kinds(&done.effects), ["emit", "emit"]);
 }
 
-fn kept_kinds(policy: &EffectPolicy) -> Vec<&'static str> {
-    let names = ["emit", "spawn", "schedule", "launch", "set_state"];
-    let effects = all_effects();
-    let kept = names.into_iter().zip(&effects);
-    kept.filter(|(_, effect)| policy.allows(effect))
-        .map(|(name, _)| name)
+fn kept_kinds(policy: &EffectPolicy) -> Vec<String> {
+    let mut effects = all_effects();
+    effects.retain(|effect| policy.allows(effect));
+    effect_kinds(&effects)
+        .into_iter()
+        .map(str::to_owned)
         .collect()
 }
 
 // proves: JIDO-45, JIDO-46, UP-22
 #[test]
 fn policy_modes_and_lists_filter_effects() {
-    assert_eq!(kept_kinds(&EffectPolicy::deny_all()), [""; 0]);
+    assert_eq!(kept_kinds(&EffectPolicy::deny_all()), [] as [&str; 0]);
     let allow_all = EffectPolicy::allow_all();
     // An unknown kind is never allowed.
     assert_eq!(
         kept_kinds(&allow_all),
-        ["emit", "spawn", "schedule", "set_state"]
+        ["set_state", "emit", "spawn", "schedule", "emit"]
     );
     let deny = [EffectKind::Emit].into();
     let denying = EffectPolicy { deny, ..allow_all };
-    assert_eq!(kept_kinds(&denying), ["spawn", "schedule", "set_state"]);
+    assert_eq!(kept_kinds(&denying), ["set_state", "spawn", "schedule"]);
     let listed = EffectPolicy::allow_list([EffectKind::Emit, EffectKind::Spawn]);
-    assert_eq!(kept_kinds(&listed), ["emit", "spawn"]);
+    assert_eq!(kept_kinds(&listed), ["emit", "spawn", "emit"]);
     let deny = [EffectKind::Spawn].into();
-    assert_eq!(kept_kinds(&EffectPolicy { deny, ..listed }), ["emit"]);
+    assert_eq!(
+        kept_kinds(&EffectPolicy { deny, ..listed }),
+        ["emit", "emit"]
+    );
     assert!(!EffectPolicy::allow_all().allows(&json!("emit")));
     assert!(!EffectPolicy::allow_all().allows(&json!({"type": "emit"})));
 }

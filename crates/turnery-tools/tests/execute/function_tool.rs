@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use turnery_engine::{Content, ToolEnvelope, ToolError, ToolErrorKind};
 use turnery_tools::{Access, ExecuteOptions, FunctionTool, Tool, execute_tool};
 
-// proves: JIDO-6
+// proves: JIDO-6, JIDO-38
 #[tokio::test]
 async fn function_tool_has_name_schema_and_result() {
     let tool = multiply();
@@ -44,7 +44,7 @@ async fn run(tool: FunctionTool) -> ToolEnvelope {
     .await
 }
 
-// proves: JIDO-43, JIDO-76
+// proves: JIDO-38, JIDO-43, JIDO-76
 #[tokio::test]
 async fn all_return_forms_become_envelopes() {
     let pair = run(FunctionTool::new("t", "", async |_: Value, _| {

@@ -58,6 +58,7 @@ fn response_with_calls(calls: &[(&str, &str, Value)]) -> Response {
         model: "m-1".to_owned(),
         provider: "acme".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     }
 }
 

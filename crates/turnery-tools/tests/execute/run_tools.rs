@@ -114,7 +114,7 @@ async fn calls_run_sequentially_in_order() {
     assert_eq!(ids, ["c1", "c2"]);
 }
 
-// proves: JIDO-65, JIDO-18
+// proves: JIDO-65, JIDO-18, JIDO-21, JIDO-22, JIDO-24
 #[tokio::test]
 async fn unknown_tool_gets_a_failed_result() {
     let scope = empty_scope().with_tools(multiply().into());
@@ -132,6 +132,8 @@ async fn unknown_tool_gets_a_failed_result() {
         "there is no tool \"divide\"; the tools are multiply"
     );
     assert_eq!(known.content(), "{\"product\":1}");
+    let of = [unknown, known].map(|result| (result.id().as_str(), result.name()));
+    assert_eq!(of, [("c1", "divide"), ("c2", "multiply")]);
 }
 
 // proves: JIDO-31, JIDO-3

@@ -2,7 +2,7 @@
 
 use crate::fixture::ToolFixture;
 use serde_json::json;
-use turnery_engine::{CallKind, Content, Location, ToolErrorKind};
+use turnery_engine::{CallKind, Content, DocumentData, Location, ToolErrorKind};
 use turnery_tools::Access;
 
 #[tokio::test]
@@ -99,6 +99,37 @@ async fn images_are_returned_as_content() {
     assert_eq!(
         message,
         "picture is an image of 6.0 MiB, more than the 5 MiB that can be shown"
+    );
+}
+
+#[tokio::test]
+async fn pdf_is_returned_as_document() {
+    let bench = ToolFixture::new();
+    bench.write_file("a report.txt", b"%PDF-1.7");
+    let envelope = bench
+        .run("read_file", json!({"path": "a report.txt"}))
+        .await;
+    let document = DocumentData {
+        name: "a report.txt".to_owned(),
+        mime_type: "application/pdf".to_owned(),
+        base64: "JVBERi0xLjc=".into(),
+    };
+    assert_eq!(
+        envelope.result.unwrap(),
+        [
+            Content::text("a report.txt: application/pdf, 8 B"),
+            Content::Document(document)
+        ]
+    );
+    let mut large = b"%PDF-1.7".to_vec();
+    large.resize(6 * 1024 * 1024, b' ');
+    bench.write_file("large.pdf", large);
+    let (_, message) = bench
+        .call_failure("read_file", json!({"path": "large.pdf"}))
+        .await;
+    assert_eq!(
+        message,
+        "large.pdf is a PDF of 6.0 MiB, more than the 5 MiB that can be shown: extract the text of the pages that matter"
     );
 }
 

@@ -27,7 +27,9 @@ impl Config {
         let described = self.model_overrides().map(|(name, _)| name);
         let chosen = self.model.iter().cloned();
         let offered = self.providers.iter().flat_map(of_provider);
-        chosen.chain(described).chain(offered).collect()
+        let fallback = self.fallback.iter().cloned();
+        let named = chosen.chain(fallback).chain(described);
+        named.chain(offered).collect()
     }
 
     /// Reads a file; returns `None` if it does not exist.
@@ -152,6 +154,7 @@ mod tests {
             file.model,
             Some(model("anthropic/claude-sonnet-4-5").unwrap())
         );
+        assert_eq!(file.fallback, [model("openai/gpt-5.1").unwrap()]);
         assert_eq!(file.mode, Some(turnery_tools::Mode::Edit));
         assert_eq!(file.thinking, Some(turnery_models::Thinking::Medium));
         assert_eq!(file.protocol, Some(turnery_agent::Protocol::Tools));
@@ -214,6 +217,7 @@ mod tests {
             output: 800_000,
             cache_read: 50_000,
             cache_write: 250_000,
+            ..Price::default()
         };
         assert_eq!(
             models,
@@ -224,24 +228,27 @@ mod tests {
                     max_output: Some(8_192),
                     images: Some(false),
                     audio: Some(false),
+                    documents: Some(false),
                     reasoning: Some(false),
                     price: Some(price),
                 }
             )]
         );
         let own = ProviderEntry {
-            line: 81,
+            line: 85,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 85);
+        assert_eq!(desk.line, 90);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
         assert_eq!(desk.key_file, None);
         assert_eq!(desk.models, ["qwen3-coder", "gpt-oss"]);
+        assert_eq!(desk.ca_file.as_deref(), Some("~/.certs/desk.pem"));
+        assert_eq!(desk.headers.len(), 2);
         assert_eq!(file.providers.len(), 2);
     }
 
@@ -300,16 +307,16 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: unknown key `modle`; write \"model\" (or mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
+config.toml:1: unknown key `modle`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: unknown key `limits.turn`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
 config.toml:10: limits.tokens: -1 is no whole number from 1 on
 config.toml:11: limits.seconds: expected a whole number, found string
-config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
+config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic, openai_responses, gemini)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
-config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
+config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, headers, ca_file, models)
+config.toml:18: unknown key `provider`; write \"providers\" (or model, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
         );
     }
 
@@ -432,7 +439,7 @@ config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or b
 config.toml:4: hooks: tools is for before_tool and after_tool only
 config.toml:6: hooks.command: there is no command in it
 config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task, notify)
-config.toml:9: unknown key `models.desk/a.contxt_window`; write \"context_window\" (or max_output, images, audio, reasoning, price)
+config.toml:9: unknown key `models.desk/a.contxt_window`; write \"context_window\" (or max_output, images, audio, documents, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
 config.toml:10: unknown key `models.desk/a.price.outptu`; write \"output\" (or input, cache_read, cache_write)"
         );

@@ -4,10 +4,10 @@
 //! state read before. While inotify reports no change, the file is checked once a minute.
 
 use super::{
+    default_model::choose_default_model,
     file_watch::FileWatch,
     key_file::{FileStamp, KeyFile, StoredKey, StoredKeys},
-    local_servers::{LocalServers, has_well_known_address},
-    providers,
+    model_lists::{LOCAL_TIMEOUT, ModelLists, has_well_known_address},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -17,7 +17,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use turnery_models::{ModelName, ProviderConfig, ProviderSource};
+use turnery_models::{ModelName, ProviderConfig, ProviderSource, ServedModel};
 
 /// Time that a caller waits for the first read of the key file. Continuing without keys would look like a lost
 /// login.
@@ -38,7 +38,7 @@ pub(crate) struct LiveProviders {
     /// Result of starting the reader thread.
     reader_thread: OnceLock<io::Result<()>>,
     key_reader: Arc<KeyReader>,
-    local_servers: LocalServers,
+    model_lists: ModelLists,
     /// Time for which an unwatched read stays fresh.
     freshness: Duration,
     /// Time that a caller waits for the first read.
@@ -191,7 +191,7 @@ impl LiveProviders {
         Self {
             keys,
             reader_thread: OnceLock::new(),
-            local_servers: LocalServers::default(),
+            model_lists: ModelLists::default(),
             freshness: FRESH,
             first_timeout: FIRST_READ_TIMEOUT,
             read_timeout: READ_TIMEOUT,
@@ -286,32 +286,26 @@ impl LiveProviders {
         self.state().read_error.clone()
     }
 
-    /// Returns the default model. A provider with a stored key counts like a well-known one; then comes a local
-    /// server at an address that the user configured, if it has answered.
+    /// Returns the default model: see [`choose_default_model`].
     pub(crate) fn default_model(&self) -> ModelName {
         let state = self.state();
-        let (now, kept) = (Arc::clone(&state.providers), state.stored_names.clone());
+        let (now, stored) = (Arc::clone(&state.providers), state.stored_names.clone());
         drop(state);
-        let now = self.local_servers.apply_models(now);
-        let named = |name: &String| {
-            let mut all = now.iter();
-            let provider = all.find(|it| it.name == *name && it.require_key().is_ok())?;
-            providers::first_model(provider)
-        };
-        providers::default_model(&now)
-            .or_else(|| kept.iter().find_map(named))
-            .or_else(|| self.local_servers.default_model(&now))
-            .unwrap_or(ModelName {
-                provider: "offline".to_owned(),
-                model: String::new(),
-            })
+        let now = self.model_lists.apply_models(now);
+        choose_default_model(&now, &stored, |it| self.model_lists.has_answered(it))
     }
 }
 
 impl LiveProviders {
-    /// Returns the state of the user's local servers.
-    pub(crate) fn local_servers(&self) -> &LocalServers {
-        &self.local_servers
+    /// Returns the lists of models.
+    pub(crate) fn model_lists(&self) -> &ModelLists {
+        &self.model_lists
+    }
+
+    /// Queries all providers that can be used for their models, and waits up to `wait` for those on other machines.
+    pub(crate) async fn discover_within(&self, wait: Duration) {
+        let now = Arc::clone(&self.state().providers);
+        self.model_lists.discover(&now, wait).await;
     }
 
     /// Deletes all stored keys.
@@ -327,18 +321,19 @@ impl LiveProviders {
 impl ProviderSource for LiveProviders {
     fn current(&self) -> Arc<[ProviderConfig]> {
         let now = Arc::clone(&self.state().providers);
-        self.local_servers.apply_models(now)
+        self.model_lists.apply_models(now)
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            let now = Arc::clone(&self.state().providers);
-            self.local_servers.discover(&now).await;
-        })
+        Box::pin(self.discover_within(LOCAL_TIMEOUT))
     }
 
     fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.local_servers.without_silent(self.current())
+        self.model_lists.without_silent(self.current())
+    }
+
+    fn served_model(&self, provider: &ProviderConfig, model: &str) -> Option<ServedModel> {
+        self.model_lists.served_model(provider, model)
     }
 
     fn prefetch(&self) {
@@ -353,15 +348,13 @@ fn with_keys(configured: &[ProviderConfig], kept: &StoredKeys, file: &Path) -> V
         match all.iter_mut().find(|provider| provider.name == *name) {
             Some(provider) => apply_stored(provider, kept),
             None => all.push(ProviderConfig {
-                name: name.clone(),
-                api: kept.api,
-                base_url: kept.base_url.clone(),
                 key: kept.key.clone(),
                 key_hint: match kept.key {
                     Some(_) => file.display().to_string(),
                     None => String::new(),
                 },
                 models: kept.models.clone(),
+                ..ProviderConfig::new(name, kept.api, &kept.base_url)
             }),
         }
     }
@@ -374,7 +367,8 @@ fn apply_stored(provider: &mut ProviderConfig, kept: &StoredKey) {
     if provider.key.is_some() {
         return;
     }
-    if has_well_known_address(provider) {
+    // At its own address, the API of a provider is known better than when the key was stored.
+    if has_well_known_address(provider) && provider.base_url != kept.base_url {
         provider.api = kept.api;
         provider.base_url.clone_from(&kept.base_url);
     }

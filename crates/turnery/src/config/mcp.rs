@@ -1,16 +1,15 @@
 //! Reads `[mcp.NAME]`: how to start or reach an MCP server.
 
-use super::{environment::EnvLookup, providers::resolve_program, reader::Document};
-use schemars::JsonSchema;
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+use super::{
+    environment::EnvLookup,
+    providers::resolve_program,
+    reader::Document,
+    value_source::{SecretText, ValueSource, check_values, resolve_values},
 };
-use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::Path, time::Duration};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::{collections::BTreeMap, num::NonZeroU64, path::Path, time::Duration};
 use turnery_tools::mcp::{McpServer, McpTransport};
-
-/// How a value is written.
-const VALUE_FORM: &str = "a text in quotes, or { env = \"VARIABLE\" }";
 
 /// An MCP server: a program, or a place on the network.
 // Has either `command` or `url` once the file is read.
@@ -37,62 +36,6 @@ pub(crate) struct McpEntry {
     timeout: Option<NonZeroU64>,
 }
 
-/// Value of a variable or header.
-#[derive(Clone, Debug, PartialEq, JsonSchema)]
-#[schemars(untagged)]
-enum ValueSource {
-    /// The value itself.
-    Plain(#[schemars(with = "String")] SecretText),
-    /// A variable of the environment, so that no secret is in the file.
-    Variable(Variable),
-}
-
-/// A variable of the environment.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Variable {
-    /// Name of the variable.
-    env: Option<String>,
-    /// Text before the value, for example `Bearer `.
-    #[serde(default)]
-    prefix: String,
-}
-
-/// Text that may be a secret; redacted in `Debug` output.
-#[derive(Clone, PartialEq, Deserialize)]
-#[serde(transparent)]
-struct SecretText(String);
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
-    }
-}
-
-impl<'de> Deserialize<'de> for ValueSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueSourceVisitor)
-    }
-}
-
-struct ValueSourceVisitor;
-
-impl<'de> Visitor<'de> for ValueSourceVisitor {
-    type Value = ValueSource;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(VALUE_FORM)
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<ValueSource, E> {
-        Ok(ValueSource::Plain(SecretText(text.to_owned())))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<ValueSource, A::Error> {
-        Variable::deserialize(MapAccessDeserializer::new(table)).map(ValueSource::Variable)
-    }
-}
-
 impl McpEntry {
     /// Completes the entry `name` of the file `config`, and reports what is wrong with it. A relative program path is
     /// resolved against the folder of `config`.
@@ -111,22 +54,14 @@ impl McpEntry {
         let is_http = |url: &SecretText| {
             ["https://", "http://"]
                 .iter()
-                .any(|it| url.0.starts_with(it))
+                .any(|it| url.reveal().starts_with(it))
         };
         if self.url.as_ref().is_some_and(|url| !is_http(url)) {
             let text = "must begin with https:// or http://";
             document.report(&["mcp", name, "url"], text);
         }
-        for (key, values) in [("env", &self.env), ("headers", &self.headers)] {
-            for (variable, given) in values {
-                if matches!(given, ValueSource::Variable(Variable { env: None, .. }))
-                    && !document.is_written(&["mcp", name, key, variable, "env"])
-                {
-                    let text = format!("env is missing: write {VALUE_FORM}");
-                    document.report(&["mcp", name, key, variable], &text);
-                }
-            }
-        }
+        check_values(&["mcp", name, "env"], &self.env, document);
+        check_values(&["mcp", name, "headers"], &self.headers, document);
         let has = |key| document.is_written(&["mcp", name, key]);
         let problem = match (has("command"), has("url")) {
             (false, false) => "command is missing, or url for a server on the network",
@@ -148,9 +83,9 @@ impl McpEntry {
                     env,
                 })
             }
-            (None, Some(SecretText(url))) => {
+            (None, Some(url)) => {
                 resolve_values(&self.headers, lookup).map(|headers| McpTransport::Http {
-                    url: url.clone(),
+                    url: url.reveal().to_owned(),
                     headers,
                 })
             }
@@ -164,26 +99,6 @@ impl McpEntry {
                 .map(|timeout| Duration::from_secs(timeout.get())),
         }
     }
-}
-
-fn resolve_values(
-    values: &BTreeMap<String, ValueSource>,
-    lookup: EnvLookup<'_>,
-) -> Result<Vec<(String, String)>, String> {
-    let value = |given: &ValueSource| match given {
-        ValueSource::Plain(SecretText(value)) => Ok(value.clone()),
-        ValueSource::Variable(Variable { env, prefix }) => {
-            let name = env.as_deref().unwrap_or_default();
-            match lookup(name) {
-                Some(value) => Ok(format!("{prefix}{value}")),
-                None => Err(format!("the environment variable {name} is not set")),
-            }
-        }
-    };
-    let pairs = values.iter();
-    pairs
-        .map(|(name, given)| Ok((name.clone(), value(given)?)))
-        .collect()
 }
 
 /// Returns the settings of the servers of all entries.

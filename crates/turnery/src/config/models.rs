@@ -19,6 +19,8 @@ pub(crate) struct ModelEntry {
     images: Option<bool>,
     /// Whether the model accepts recordings. For OpenAI-compatible servers only: the other API accepts none.
     audio: Option<bool>,
+    /// True if the model accepts documents (PDF).
+    documents: Option<bool>,
     /// Whether the model can be told how much to think.
     reasoning: Option<bool>,
     /// Price of a million tokens, in the money of `limits.cost`.
@@ -53,6 +55,7 @@ impl ModelEntry {
             max_output: self.max_output.map(NonZeroU32::get),
             images: self.images,
             audio: self.audio,
+            documents: self.documents,
             reasoning: self.reasoning,
             price: self.price.as_ref().and_then(PriceEntry::to_price),
         }
@@ -67,6 +70,7 @@ impl PriceEntry {
             output,
             cache_read: self.cache_read.map_or(input, |price| price.0),
             cache_write: self.cache_write.map_or(input, |price| price.0),
+            tiers: &[],
         })
     }
 }

@@ -53,6 +53,12 @@ pub(crate) fn narrow(
             "the project's entry for the model {name} is ignored, since your limits depend on it: set it in your own configuration"
         )
     }));
+    if !asked.fallback.is_empty() {
+        refused.push(
+            "the project's fallback is ignored, since your code and your key would go to models that you have not chosen: set it in your own configuration"
+                .to_owned(),
+        );
+    }
     let network = "it could open the network to its commands";
     let keys = "it could show your keys to its commands";
     refused.extend(ignored_keys(&[

@@ -2,10 +2,12 @@
 
 use super::{
     reader::Document,
+    value_source::{ValueSource, check_values},
     values::{FromText, deserialize_text, parse_named},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use turnery_models::Api;
 
 /// One provider of models.
@@ -22,6 +24,11 @@ pub(crate) struct ProviderEntry {
     pub(crate) key_env: Option<String>,
     /// File that holds its key. Only you may be able to read it (chmod 600).
     pub(crate) key_file: Option<String>,
+    /// Headers sent with every request, for example for a gateway.
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, ValueSource>,
+    /// File with root certificates (PEM) to trust in addition to those of the system.
+    pub(crate) ca_file: Option<String>,
     /// Models to offer in lists; any other name is tried as well.
     #[serde(default)]
     pub(crate) models: Vec<String>,
@@ -38,6 +45,11 @@ pub(crate) enum ApiName {
     Anthropic,
     /// OpenAI Chat Completions, and all servers that copy it.
     OpenAi,
+    /// OpenAI Responses, the default for OpenAI's own models.
+    #[schemars(rename = "openai_responses")]
+    OpenAiResponses,
+    /// Gemini `generateContent`; the address ends in the version, as in `/v1beta`.
+    Gemini,
 }
 
 impl From<ApiName> for Api {
@@ -45,6 +57,8 @@ impl From<ApiName> for Api {
         match word {
             ApiName::Anthropic => Self::Anthropic,
             ApiName::OpenAi => Self::OpenAi,
+            ApiName::OpenAiResponses => Self::OpenAiResponses,
+            ApiName::Gemini => Self::Gemini,
         }
     }
 }
@@ -54,9 +68,22 @@ impl FromText for ApiName {
         let name = |word| match word {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Gemini => "gemini",
         };
-        parse_named(text, "API", [Self::Anthropic, Self::OpenAi], name)
+        let all = [
+            Self::Anthropic,
+            Self::OpenAi,
+            Self::OpenAiResponses,
+            Self::Gemini,
+        ];
+        parse_named(text, "API", all, name)
     }
+}
+
+/// Reads the name of an API, as in the file.
+pub(crate) fn parse_api(text: &str) -> Result<Api, String> {
+    ApiName::parse(text).map(Api::from)
 }
 
 impl ProviderEntry {
@@ -76,6 +103,7 @@ impl ProviderEntry {
                 Err(error) => document.report(&["providers", name, "base_url"], &error),
             }
         }
+        check_values(&["providers", name, "headers"], &self.headers, document);
         if self.key_env.is_some() && self.key_file.is_some() {
             document.report(&path, "key_env and key_file are both set; keep one of them");
         }

@@ -1,6 +1,9 @@
 //! Merges the well-known providers with those of the user's configuration.
 
-use super::{ConfigError, ProviderEntry, environment::EnvLookup, problem::Problem};
+use super::{
+    ConfigError, ProviderEntry, environment::EnvLookup, problem::Problem,
+    value_source::resolve_values,
+};
 use secrecy::SecretString;
 use std::{
     collections::BTreeMap,
@@ -8,7 +11,7 @@ use std::{
     io::Read as _,
     path::{Path, PathBuf},
 };
-use turnery_models::{Api, ModelName, ProviderConfig};
+use turnery_models::{Api, ProviderConfig};
 
 /// Longest key that is read; the rest of a longer file is ignored. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
@@ -51,29 +54,26 @@ fn configure_provider(
 ) -> Result<ProviderConfig, String> {
     let mut provider = match known {
         Some(known) => known,
-        None => ProviderConfig {
-            name: name.to_owned(),
-            api: entry.api.map(Api::from).ok_or(
+        None => ProviderConfig::new(
+            name,
+            entry.api.map(Api::from).ok_or(
                 "api is missing; write api = \"openai\" for servers that copy OpenAI, or \"anthropic\"",
             )?,
-            base_url: entry
+            entry
                 .base_url
                 .clone()
                 .ok_or("base_url is missing; write where the server is")?,
-            key: None,
-            key_hint: String::new(),
-            models: Vec::new(),
-        },
+        ),
     };
-    if let Some(api) = entry.api {
-        provider.api = api.into();
-    }
     if let Some(base_url) = &entry.base_url {
-        provider.base_url.clone_from(base_url);
+        provider.move_to(base_url);
         // A server that the user added needs a key only if key_env or key_file is set.
         if provider.key.is_none() {
             provider.key_hint.clear();
         }
+    }
+    if let Some(api) = entry.api {
+        provider.api = api.into();
     }
     if let Some(name) = &entry.key_env {
         provider.key = lookup(name).map(SecretString::from);
@@ -83,6 +83,15 @@ fn configure_provider(
         let path = resolve_path(path, file);
         provider.key = Some(read_key_file(&path)?);
         provider.key_hint = path.display().to_string();
+    }
+    let headers = resolve_values(&entry.headers, lookup)?;
+    if !headers.is_empty() {
+        let headers = headers.into_iter();
+        provider.headers = headers.map(|(name, value)| (name, value.into())).collect();
+        provider.check_headers()?;
+    }
+    if let Some(path) = &entry.ca_file {
+        provider.ca_file = Some(resolve_path(path, file));
     }
     if !entry.models.is_empty() {
         provider.models.clone_from(&entry.models);
@@ -140,22 +149,6 @@ fn read_key_file(path: &Path) -> Result<SecretString, String> {
     }
 }
 
-/// Returns the default model: the first model of the first well-known provider with a key.
-pub(crate) fn default_model(providers: &[ProviderConfig]) -> Option<ModelName> {
-    providers
-        .iter()
-        .filter(|provider| provider.offers_default_model() && provider.key.is_some())
-        .find_map(first_model)
-}
-
-/// Returns the first model that a provider offers.
-pub(crate) fn first_model(provider: &ProviderConfig) -> Option<ModelName> {
-    Some(ModelName {
-        provider: provider.name.clone(),
-        model: provider.models.first()?.clone(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +194,8 @@ mod tests {
         .unwrap();
         let openai = find(&all, "openai");
         assert_eq!(openai.base_url, "https://proxy.example/v1");
+        // Servers that copy OpenAI copy Chat Completions.
+        assert_eq!(openai.api, Api::OpenAi);
         assert_eq!(openai.models, ["m"]);
         assert_eq!(key(openai), Some("sk-environment"));
         let desk = find(&all, "desk");
@@ -209,13 +204,76 @@ mod tests {
         assert_eq!((open.api, key(open)), (Api::Anthropic, None));
         assert!(open.require_key().is_ok(), "no key was asked for");
         assert!(find(&all, "anthropic").require_key().is_err());
-        assert_eq!(default_model(&all).unwrap().to_string(), "openai/m");
     }
 
     #[test]
-    fn no_default_model_without_any_key() {
-        let all = ProviderConfig::standard_from_env(&|_| None);
-        assert_eq!(default_model(&all), None);
+    fn configured_api_replaces_the_default_of_the_address() {
+        let api = |entry: &str| {
+            let content = format!("[providers.openai]\n{entry}");
+            find(
+                &configured(Path::new("config.toml"), &content).unwrap(),
+                "openai",
+            )
+            .api
+        };
+        assert_eq!(api(""), Api::OpenAiResponses);
+        assert_eq!(api("api = \"openai\""), Api::OpenAi);
+        let url = "base_url = \"http://desk/v1\"\n";
+        assert_eq!(api(url), Api::OpenAi);
+        assert_eq!(
+            api(&format!("{url}api = \"openai_responses\"")),
+            Api::OpenAiResponses
+        );
+    }
+
+    #[test]
+    fn headers_come_from_the_file_or_the_environment() {
+        let content = "[providers.openai]\nca_file = \"ca.pem\"\n\
+             headers = { X-Team = \"blue\", X-Token = { env = \"DESK_KEY\", prefix = \"T \" } }\n";
+        let all = configured(Path::new("/etc/t/config.toml"), content).unwrap();
+        let openai = find(&all, "openai");
+        let headers: Vec<_> = openai
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose_secret()))
+            .collect();
+        assert_eq!(headers, [("X-Team", "blue"), ("X-Token", "T desk-key")]);
+        assert_eq!(openai.ca_file.as_deref(), Some(Path::new("/etc/t/ca.pem")));
+        assert_eq!(key(openai), Some("sk-environment"));
+        let shown = format!("{openai:?}");
+        assert!(
+            !shown.contains("desk-key") && !shown.contains("blue"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn header_that_cannot_be_sent_is_rejected() {
+        for (header, problem) in [
+            (
+                "\"a b\" = \"s3cret\"",
+                "the header \"a b\" has no valid name",
+            ),
+            (
+                "A = \"s3cr\\net\"",
+                "the value of the header A holds characters that no header has",
+            ),
+            (
+                "Host = \"s3cret\"",
+                "the header Host is set by turnery itself",
+            ),
+            (
+                "A = { env = \"NOT_SET\" }",
+                "the environment variable NOT_SET is not set",
+            ),
+        ] {
+            let content = format!("[providers.openai]\nheaders = {{ {header} }}\n");
+            let error = configured(Path::new("c.toml"), &content).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("c.toml:1: providers.openai: {problem}")
+            );
+        }
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub(crate) struct Config {
     #[serde(default, deserialize_with = "deserialize_text")]
     #[schemars(with = "Option<String>")]
     pub(crate) model: Option<ModelName>,
+    /// Models that take over for the rest of a prompt, in this order, when the chosen one is overloaded, out of credit,
+    /// unreachable, unknown or refuses the key. Those without a key are passed over, and with a limit on cost those
+    /// without a known price. Not in a project.
+    #[serde(default, deserialize_with = "deserialize_texts")]
+    #[schemars(with = "Vec<String>")]
+    pub(crate) fallback: Vec<ModelName>,
     /// Mode of new sessions: how freely the agent acts.
     #[serde(default, deserialize_with = "deserialize_text")]
     pub(crate) mode: Option<Mode>,
@@ -112,8 +118,7 @@ pub(crate) struct LimitConfig {
     /// Seconds without content from the model, however many pings it sends; default: 480, and never less than the
     /// seconds without a byte. Not in a project.
     pub(crate) content_seconds: Option<NonZeroU64>,
-    /// Money, over all models that work for the prompt; those whose price is not in `models` are refused. Default: no
-    /// limit.
+    /// Money, over all models that work for the prompt; those without a known price are refused. Default: no limit.
     pub(crate) cost: Option<Money>,
 }
 
@@ -234,12 +239,13 @@ impl Config {
             .map(String::as_str)
     }
 
-    /// Merges two sources: this one takes precedence over `below`, and the rules of both apply. Providers and models
-    /// are those of `below`, since only the user's file has any.
+    /// Merges two sources: this one takes precedence over `below`, and the rules of both apply. Providers, models and
+    /// fallbacks are those of `below`, since only the user's file has any.
     #[must_use]
     pub(crate) fn over(self, below: &Self) -> Self {
         Self {
             model: self.model.or_else(|| below.model.clone()),
+            fallback: below.fallback.clone(),
             mode: self.mode.or(below.mode),
             thinking: self.thinking.or(below.thinking),
             protocol: self.protocol.or(below.protocol),

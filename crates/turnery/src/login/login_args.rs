@@ -1,5 +1,6 @@
 //! Arguments of `turnery login` and `turnery logout`.
 
+use crate::config::provider_entry::parse_api;
 use clap::Args as Group;
 use turnery_models::Api;
 
@@ -24,8 +25,8 @@ pub(crate) struct LoginArgs {
     /// Base URL of the provider, if not the default one.
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(super) base_url: Option<String>,
-    /// API of a server of your own: openai or anthropic.
-    #[arg(long, value_name = "API", value_parser = api)]
+    /// API of a server of your own: openai, openai_responses, anthropic or gemini.
+    #[arg(long, value_name = "API", value_parser = parse_api)]
     pub(super) api: Option<Api>,
     /// Store the key without checking it.
     #[arg(long)]
@@ -56,14 +57,6 @@ pub(super) fn address(text: &str) -> Result<String, String> {
             Err("the address may hold no user, no query and no space".to_owned())
         }
         () => Ok(text.to_owned()),
-    }
-}
-
-fn api(text: &str) -> Result<Api, String> {
-    match text {
-        "openai" => Ok(Api::OpenAi),
-        "anthropic" => Ok(Api::Anthropic),
-        _ => Err("write openai or anthropic".to_owned()),
     }
 }
 

@@ -37,18 +37,14 @@ pub(super) fn choose_provider(
     let mut provider = match known {
         Some(mut known) => {
             if let Some(address) = &args.base_url {
-                known.base_url.clone_from(address);
+                known.move_to(address);
             }
             known
         }
-        None => ProviderConfig {
-            base_url: ask_address(&name, args, user)?,
-            api: Api::OpenAi,
-            key: None,
-            key_hint: String::new(),
-            models: Vec::new(),
-            name,
-        },
+        None => {
+            let address = ask_address(&name, args, user)?;
+            ProviderConfig::new(name, Api::OpenAi, address)
+        }
     };
     if let Some(api) = args.api {
         provider.api = api;

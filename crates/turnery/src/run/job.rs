@@ -199,7 +199,7 @@ async fn newest_session(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId
     Ok(newest.id)
 }
 
-/// Checks that the model accepts images and recordings, as far as that is known without calling it.
+/// Checks that the model accepts images, recordings and documents, as far as that is known without calling it.
 pub(super) fn check_media_support(
     agent: &Agent,
     name: &ModelName,
@@ -215,6 +215,12 @@ pub(super) fn check_media_support(
         !recordings || agent.models().model(name)?.info().audio,
         "{name} takes no recordings; choose another model, or say audio = true in config.toml for \
          one of an OpenAI-compatible server that does"
+    );
+    let documents = content.iter().any(|it| matches!(it, Content::Document(_)));
+    ensure!(
+        !documents || agent.models().model(name)?.info().documents,
+        "{name} takes no documents; choose another model, extract the text first, or say \
+         documents = true for it in config.toml"
     );
     Ok(())
 }

@@ -1,19 +1,20 @@
-//! Assembles the prompt from the argument, stdin, images and recordings.
+//! Assembles the prompt from the argument, stdin and attached files.
 
+use crate::args::AttachedFiles;
 use anyhow::{Context as _, bail, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
-    path::{Path, PathBuf},
+    path::Path,
     sync::mpsc::{RecvTimeoutError, sync_channel},
     time::Duration,
 };
-use turnery_engine::{AudioData, Content, ImageData};
+use turnery_engine::{AudioData, Content, DocumentData, ImageData};
 
 /// Longest prompt; longer ones are refused. Unit: bytes.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
-/// Largest image or recording; model APIs refuse larger ones too. Unit: bytes.
+/// Largest image, recording or document; model APIs refuse larger ones too. Unit: bytes.
 const MAX_MEDIA_BYTES: u64 = 10 << 20;
 
 /// Time to wait for the first byte of stdin. Programs often start others with a pipe that they never write to
@@ -96,21 +97,25 @@ pub(crate) fn join_prompt(argument: Option<&str>, piped: &[u8]) -> String {
 /// Returns the content of the prompt.
 pub(crate) fn build_content(
     text: String,
-    images: &[PathBuf],
-    audio: &[PathBuf],
+    attached: &AttachedFiles,
 ) -> anyhow::Result<Vec<Content>> {
-    let mut content = Vec::with_capacity(1 + images.len() + audio.len());
+    let mut content = Vec::new();
     if !text.is_empty() {
         content.push(Content::Text { text });
     }
-    for path in images {
+    for path in &attached.image {
         content.push(Content::Image(
             read_image(path).with_context(|| format!("--image {}", path.display()))?,
         ));
     }
-    for path in audio {
+    for path in &attached.audio {
         content.push(Content::Audio(
             read_audio(path).with_context(|| format!("--audio {}", path.display()))?,
+        ));
+    }
+    for path in &attached.document {
+        content.push(Content::Document(
+            read_document(path).with_context(|| format!("--document {}", path.display()))?,
         ));
     }
     Ok(content)
@@ -143,6 +148,17 @@ fn read_audio(path: &Path) -> anyhow::Result<AudioData> {
     };
     Ok(AudioData {
         mime_type: mime_type.to_owned(),
+        base64: STANDARD.encode(&bytes).into(),
+    })
+}
+
+fn read_document(path: &Path) -> anyhow::Result<DocumentData> {
+    let bytes = read_media_file(path)?;
+    ensure!(bytes.starts_with(b"%PDF-"), "is no PDF document");
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok(DocumentData {
+        name: name.to_string_lossy().into_owned(),
+        mime_type: DocumentData::PDF_MIME_TYPE.to_owned(),
         base64: STANDARD.encode(&bytes).into(),
     })
 }
@@ -209,12 +225,47 @@ mod tests {
         assert_eq!(error.to_string(), "stdin holds more than 16 MiB");
     }
 
+    fn images(path: &Path) -> AttachedFiles {
+        AttachedFiles {
+            image: vec![path.to_owned()],
+            ..AttachedFiles::default()
+        }
+    }
+
+    #[test]
+    fn document_is_detected_from_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("année 1.dat");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            let attached = AttachedFiles {
+                document: vec![file.clone()],
+                ..AttachedFiles::default()
+            };
+            let read = build_content("sum up".to_owned(), &attached);
+            read.map_err(|error| format!("{error:#}"))
+        };
+        let document = DocumentData {
+            name: "année 1.dat".to_owned(),
+            mime_type: "application/pdf".to_owned(),
+            base64: "JVBERi0xLjc=".into(),
+        };
+        assert_eq!(
+            read(b"%PDF-1.7"),
+            Ok(vec![Content::text("sum up"), Content::Document(document)])
+        );
+        let none = format!("--document {}: is no PDF document", file.display());
+        for other in [&b"PDF-1.7"[..], b" %PDF-1.7", b""] {
+            assert_eq!(read(other), Err(none.clone()), "{other:?}");
+        }
+    }
+
     #[test]
     fn image_type_is_detected_from_content() {
         let folder = tempfile::tempdir().unwrap();
         let picture = folder.path().join("screen.dat");
         std::fs::write(&picture, [0xff, 0xd8, 0xff, 0xe0]).unwrap();
-        let content = build_content(String::new(), &[picture], &[]).unwrap();
+        let content = build_content(String::new(), &images(&picture)).unwrap();
         assert_eq!(
             content,
             [Content::Image(ImageData {
@@ -224,7 +275,7 @@ mod tests {
         );
         let note = folder.path().join("note.png");
         std::fs::write(&note, "text").unwrap();
-        let error = build_content(String::new(), std::slice::from_ref(&note), &[]).unwrap_err();
+        let error = build_content(String::new(), &images(&note)).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
             format!(
@@ -239,7 +290,11 @@ mod tests {
         let file = folder.path().join("sound.dat");
         let read = |bytes: &[u8]| {
             std::fs::write(&file, bytes).unwrap();
-            let read = build_content(String::new(), &[], std::slice::from_ref(&file));
+            let attached = AttachedFiles {
+                audio: vec![file.clone()],
+                ..AttachedFiles::default()
+            };
+            let read = build_content(String::new(), &attached);
             read.map_err(|error| format!("{error:#}"))
         };
         let heard = |mime_type: &str, base64: &str| {

@@ -163,6 +163,7 @@ mod tests {
                     provider: String::new(),
                     usage: None,
                     error: None,
+                    request: None,
                 },
             }),
         }

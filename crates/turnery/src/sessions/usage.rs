@@ -1,5 +1,5 @@
 //! `turnery sessions usage`: prints the tokens of a session by purpose and model (LASH-105), and their cost
-//! where the configuration has a price.
+//! where a price is known.
 
 use crate::terminal_text::first_line;
 use serde::Serialize;

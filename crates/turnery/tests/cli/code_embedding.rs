@@ -207,6 +207,7 @@ async fn large_variables_live_while_the_session_is_open() {
 }
 
 /// A block replaces the state that an earlier block of the same loop left.
+// proves: LOOP-82
 #[tokio::test]
 async fn record_keeps_state_of_last_block_only() {
     let agent = coding_agent(&[("begin", "print('next')\nn = 1"), ("next", "n = 2")]);

@@ -77,7 +77,7 @@ async fn calls_of_code_are_judged() {
     assert!(!home.project_folder().join("x.txt").exists());
 }
 
-/// `finish` ends the block and the prompt with its value, also in the middle of the code.
+/// `finish` ends the block and the prompt with its value, also in the middle of the code; prose does not.
 // proves: LASH-10, LASH-119, LASH-113
 #[tokio::test]
 async fn code_finishes_with_a_value() {
@@ -90,6 +90,7 @@ async fn code_finishes_with_a_value() {
         .to_string();
     let model = home.scripted_model(json!([
         {"when": {"last_user_contains": "/n"}, "steps": [block("finish({'n': 3})\nwrite_file('late.txt', '')")]},
+        {"steps": [{"text": "three"}]},
         {"steps": [block("try:\n    finish({'n': 'x'})\nexcept RuntimeError as error:\n    print(error)")]},
     ]));
     let result = run(&home, &model, &["--output-schema", &schema]).await;
@@ -124,7 +125,7 @@ async fn code_submits_an_error() {
 
 /// Code that does not end, needs too much memory or recursion, prints without end, is not closed or is no Python goes
 /// back to the model with the reason, and the variables from before are there.
-// proves: UP-33
+// proves: UP-33, LASH-84
 #[tokio::test]
 async fn failures_of_code_are_explained_to_the_model() {
     let home = Home::new();

@@ -192,6 +192,8 @@ async fn hook_receives_every_event_in_order() {
     assert_eq!(told[7]["usage"]["input"], 7);
     assert_eq!(told[8]["text"], "done");
     assert_eq!(told[9]["status"], "completed");
+    assert_eq!(told[9]["text"], "done");
+    assert_eq!(told[9]["usage"]["input"], 7);
 }
 
 #[tokio::test]

@@ -97,7 +97,8 @@ fn response_chunks(model: &str, request: &Value) -> String {
         "lead" | "boss" => Some(delegate),
         _ => Some(look),
     };
-    let delta = match call.filter(|_| request["tools"].is_array()) {
+    let may_call = request["tools"].is_array() && request["tool_choice"] != "none";
+    let delta = match call.filter(|_| may_call) {
         Some((name, args)) => json!({"tool_calls": [{
             "index": 0, "id": format!("c{}", request["messages"].as_array().map_or(0, Vec::len)),
             "type": "function", "function": {"name": name, "arguments": args.to_string()},
@@ -252,7 +253,7 @@ fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
 }
 
 /// The provider counts requests and charges for responses.
-// proves: UP-1, C-4, ACP-43, ACP-44
+// proves: UP-1, C-4, ACP-43, ACP-44, ACP-1
 #[tokio::test]
 async fn limits_cover_all_work_of_a_prompt() {
     let mut wrong = Vec::new();

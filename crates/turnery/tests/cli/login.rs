@@ -170,9 +170,9 @@ async fn interactive_login_hides_key_and_reports_wrong_one() {
             .spawn()
             .expect("started");
         let shown = tokio::task::spawn_blocking(move || {
-            let mut shown = read_until(&mut person, "1 to 5: ");
+            let mut shown = read_until(&mut person, "1 to 26: ");
             for (typed, end) in [
-                ("5\n", "A name for it: "),
+                ("26\n", "A name for it: "),
                 ("desk\n", "Its address (such as http://HOST/v1): "),
                 ("desk/v1\n", "Its address (such as http://HOST/v1): "),
                 (&*format!("{address}\n"), "empty if it needs none): "),

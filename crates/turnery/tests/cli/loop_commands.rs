@@ -88,7 +88,7 @@ async fn rerun_replaces_old_loop() {
     );
 }
 
-// proves: LOOP-20, UP-16
+// proves: LOOP-20, UP-16, LOOP-62, LOOP-64
 #[tokio::test]
 async fn branch_continues_from_earlier_loop_in_any_folder() {
     let home = Home::new();
@@ -105,6 +105,8 @@ async fn branch_continues_from_earlier_loop_in_any_folder() {
     let kept = loop_records(&home, &id).await;
     assert_eq!(kept[2]["continuation_kind"], "branch");
     assert_eq!(kept[2]["parent_loop_id"], kept[0]["loop_id"]);
+    let children = json!([kept[1]["loop_id"], kept[2]["loop_id"]]);
+    assert_eq!(kept[0]["children_loop_ids"], children);
     assert!(kept[2]["tag"].is_string(), "{kept}");
     let piped = home
         .run_with_stdin(&["sessions", "branch", &id, "2"], "some other prompt\n")

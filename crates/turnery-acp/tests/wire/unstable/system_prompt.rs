@@ -1,15 +1,22 @@
-//! `systemPrompt` of a created or opened session: appended, replacing the built-in one, or rejected.
+//! `systemPrompt` of a created or opened session: appended, replacing the built-in one, or rejected. A session that is
+//! opened with another one keeps its own in its requests, and the model is told the other.
 
 use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use turnery_engine::{ModelError, Response};
+use turnery_engine::{Message, ModelError, Response};
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest, OfflineModel};
 
-/// Model that records its system prompt and answers like the offline model.
+/// Beginning of the notice about instructions that differ from the system prompt.
+const CHANGED: &str = "The instructions with which this conversation began have changed. Follow these instead from now on:\n\n";
+
+/// System prompt of a request, and what the last notice says instead.
+type Instructions = (String, Option<String>);
+
+/// Model that records its instructions and answers like the offline model.
 struct SystemPromptRecorder {
-    system_prompts: Arc<Mutex<Vec<String>>>,
+    instructions: Arc<Mutex<Vec<Instructions>>>,
     inner: OfflineModel,
 }
 
@@ -23,8 +30,13 @@ impl Model for SystemPromptRecorder {
         request: ModelRequest,
         out: ModelEventSender,
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
-        let mut said = self.system_prompts.lock().expect("no panic");
-        said.push(request.system.to_string());
+        let mut notices = request.messages.iter().filter_map(|it| match &it.message {
+            Message::System { text } => text.strip_prefix(CHANGED),
+            Message::User { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
+        });
+        let told = notices.next_back().map(str::to_owned);
+        let mut said = self.instructions.lock().expect("no panic");
+        said.push((request.system.to_string(), told));
         self.inner.call(request, out)
     }
 }
@@ -42,8 +54,12 @@ fn params_with_system_prompt(world: &TestEnv, id: &str, prompt: &Value) -> Value
     params
 }
 
-/// Prompts the session and returns the system prompt the model received.
-fn prompt_and_read_system(client: &mut TestClient, heard: &Mutex<Vec<String>>, id: &str) -> String {
+/// Prompts the session and returns the instructions that the model received.
+fn prompt_and_read_instructions(
+    client: &mut TestClient,
+    heard: &Mutex<Vec<Instructions>>,
+    id: &str,
+) -> Instructions {
     client.prompt(id, "hi");
     let mut heard = heard.lock().expect("no panic");
     heard.drain(..).next().expect("it was called")
@@ -54,14 +70,16 @@ fn system_prompt_reaches_the_model() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let world = TestEnv::without_answers();
     let model = SystemPromptRecorder {
-        system_prompts: Arc::clone(&heard),
+        instructions: Arc::clone(&heard),
         inner: OfflineModel::default(),
     };
     let mut client = TestClient::initialized(world.agent_with_model(Arc::new(model)));
+    let own = || ("You are a test.".to_owned(), None);
+    let told = |text: &str| ("You are a test.".to_owned(), Some(text.to_owned()));
     let id = client.new_session(params_with_system_prompt(&world, "", &json!(null)));
     assert_eq!(
-        prompt_and_read_system(&mut client, &heard, &id),
-        "You are a test."
+        prompt_and_read_instructions(&mut client, &heard, &id),
+        own()
     );
     for (method, system, expected) in [
         (
@@ -78,12 +96,16 @@ fn system_prompt_reaches_the_model() {
     ] {
         result_of(&client.request(method, params_with_system_prompt(&world, &id, &system)));
         assert_eq!(
-            prompt_and_read_system(&mut client, &heard, &id),
-            expected,
+            prompt_and_read_instructions(&mut client, &heard, &id),
+            told(expected),
             "{method}"
         );
     }
-    for (method, source) in [("session/new", ""), ("session/fork", id.as_str())] {
+    let both = "You are a test.\n\na\n\nb";
+    for (method, source, expected) in [
+        ("session/new", "", (both.to_owned(), None)),
+        ("session/fork", id.as_str(), told(both)),
+    ] {
         let two = json!({"mode": "append", "content": [
             {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
         let made = client.request(method, params_with_system_prompt(&world, source, &two));
@@ -92,8 +114,9 @@ fn system_prompt_reaches_the_model() {
             .expect("an id")
             .to_owned();
         assert_eq!(
-            prompt_and_read_system(&mut client, &heard, &id),
-            "You are a test.\n\na\n\nb"
+            prompt_and_read_instructions(&mut client, &heard, &id),
+            expected,
+            "{method}"
         );
     }
 }

@@ -223,6 +223,7 @@ impl ApplyScript {
             model: self.info.name.model.clone(),
             provider: self.info.name.provider.clone(),
             tool_results: Vec::new(),
+            request: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     super::{
         BackgroundWork, PromptError, group_commit::GroupCommitSender, inbox::Inbox,
         loop_plan::LoopPlan, output::SessionOutput, prompt_guard::PromptGuard,
-        prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
+        prompt_scope::PromptScope, run::LoopRun, system_prompt::SystemPrompt, task::SessionTask,
     },
     candidate_client::CandidateClient,
     resolve::ResolvedCandidate,
@@ -95,6 +95,9 @@ impl SessionTask {
         let mut options = self.options.borrow().clone();
         options.mode = env.policy.mode;
         let mut conversation = self.conversation.clone();
+        if let Some(system) = &candidate.config.system {
+            conversation.system = SystemPrompt::new(Arc::clone(system), 0);
+        }
         conversation.last_lost_loop = 0;
         let publisher = self.output.publisher.for_candidate();
         Self {

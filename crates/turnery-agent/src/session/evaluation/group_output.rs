@@ -138,6 +138,7 @@ fn message_fragments(event: &Event, next: u64) -> Vec<Event> {
             | Content::Thinking { .. }
             | Content::Image(_)
             | Content::Audio(_)
+            | Content::Document(_)
             | Content::ToolCall(_)
             | Content::Opaque { .. } => return None,
         })

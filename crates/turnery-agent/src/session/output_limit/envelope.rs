@@ -109,13 +109,18 @@ impl OutputLimits {
             }
             Content::Image(_)
             | Content::Audio(_)
+            | Content::Document(_)
             | Content::Thinking { .. }
             | Content::ToolCall(_)
             | Content::Opaque { .. } => others.admit(item, &mut room),
         });
         content.shrink_to_fit();
         cuts.add_items("texts", texts.count, texts.bytes);
-        cuts.add_items("images and recordings", others.count, others.bytes);
+        cuts.add_items(
+            "images, recordings and documents",
+            others.count,
+            others.bytes,
+        );
     }
 }
 

@@ -101,7 +101,7 @@ fn oversized_image_is_omitted_whole() {
     ];
     let limited = limit_with_small(ToolEnvelope::ok(content));
     // {"type":"image","mime_type":"image/png","base64":""} is 52 bytes, so one is all there is room for.
-    let note = omission_note("3 images and recordings (256 bytes)");
+    let note = omission_note("3 images, recordings and documents (256 bytes)");
     assert_eq!(texts(&limited), ["*", "between", &note]);
     assert_eq!(limited.result.unwrap()[0], image("aaaa"));
 }

@@ -21,9 +21,13 @@ pub(super) fn loop_spec(
 ) -> LoopSpec {
     let model = scope.model_or(&task.env.model);
     let settings = &task.env.settings;
+    let conversation = &task.conversation;
     let prefix = scope.request_prefix(task);
     let config = ConfigSnapshot {
         system_hash: Some(prefix.system_hash.clone()),
+        // A candidate may have a system prompt of its own.
+        system: (task.group.is_none() && conversation.system.is_unrecorded())
+            .then(|| settings.system.to_string()),
         tools_hash: Some(prefix.tools_hash.clone()),
         protocol: match scope.protocol {
             Protocol::Tools => None,
@@ -33,8 +37,6 @@ pub(super) fn loop_spec(
             .info()
             .snapshot(scope.thinking_or(settings), scope.temperature_or(settings))
     };
-    let mut size = history.view.size();
-    size.tokens += prefix.tokens;
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
     let spec = LoopSpec {
         agent_id: settings.agent_id.to_string(),
@@ -61,13 +63,14 @@ pub(super) fn loop_spec(
             false => task.env.settings.parallel_tools.get(),
         },
         context: turnery_engine::ContextBudget {
-            size,
+            size: history.view.request_size(prefix.tokens),
             window: model.info().context_window.map(u64::from),
             compact_at: task.env.settings.compact_at,
         },
-        price: task.env.price(&**model),
+        price: task.env.price(&*model),
+        notices: conversation.system.due_notices(&history.messages()),
         ..LoopSpec::for_prompt(
-            task.conversation.info.id.clone(),
+            conversation.info.id.clone(),
             loop_id,
             scope.prompt_id.clone(),
             config,

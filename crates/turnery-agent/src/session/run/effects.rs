@@ -22,7 +22,7 @@ use turnery_engine::{
     ContextSize, Effect, HookRequest, Input, ModelError, ModelErrorKind, ToolCall, ToolEnvelope,
     ToolErrorKind, Verdict, usage::source,
 };
-use turnery_models::{MissingKeyError, Model, ModelRequest};
+use turnery_models::{MissingKeyError, Model, ModelName, ModelRequest, ToolChoice};
 use turnery_tools::{
     CommandLineLimits, NestedCalls, Origin, PreparedCall, Progress, ToolCaller, ToolCx, Toolbox,
 };
@@ -31,16 +31,19 @@ impl LoopRun<'_> {
     pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
         match effect {
             QueuedEffect::ShowEvent(_) | QueuedEffect::ShowInfo | QueuedEffect::Finish(_) => {}
-            QueuedEffect::CallModel { tools } => {
+            QueuedEffect::CallModel { tool_choice } => {
                 self.task.refresh_tools();
-                let name = &self.loop_model().info().name;
-                match self.task.env.models.require_key(name) {
-                    Ok(()) => self.start_model(tools),
-                    Err(missing) => self.request_key(missing, tools),
+                let model = self.loop_model();
+                match self.task.env.models.require_key(&model.info().name) {
+                    Ok(()) => self.start_model(tool_choice),
+                    Err(missing) => self.request_key(missing, tool_choice),
                 }
             }
             QueuedEffect::RunHook(hook) => self.ask_hooks(hook),
-            QueuedEffect::Compact(before) => self.compact(before),
+            QueuedEffect::Compact {
+                before,
+                has_overflowed,
+            } => self.compact(before, has_overflowed),
             QueuedEffect::JudgeCall(call) => {
                 self.task.env.update_policy();
                 let (cx, ..) = self.tool_cx(&call);
@@ -84,7 +87,7 @@ impl LoopRun<'_> {
         self.work.hook = Some(Box::pin(self.scope.hooks.clone().ask_hook(cx, hook)));
     }
 
-    fn compact(&mut self, before: ContextSize) {
+    fn compact(&mut self, before: ContextSize, has_overflowed: bool) {
         if let Err(unknown) = self.set_price() {
             let block = Err(unknown.to_string());
             return self.feed(Input::Compacted {
@@ -94,16 +97,17 @@ impl LoopRun<'_> {
             });
         }
         let task = &*self.task;
-        let model = self.scope.model.as_ref().unwrap_or(&task.env.model);
+        let model = self.loop_model();
         let compaction = Compaction {
             session_id: task.conversation.info.id.clone(),
             view: task.conversation.history.view.clone(),
             size_before: before,
+            has_overflowed,
             overhead_tokens: self.scope.request_prefix(task).tokens,
             settings: task.env.settings.compaction,
         };
-        let begin = self.call_tracer(source::COMPACTION, model);
-        let compacted = compaction.run_traced(Arc::clone(model), begin);
+        let begin = self.call_tracer(source::COMPACTION, &model);
+        let compacted = compaction.run_traced(model, begin);
         self.work.compaction = Some(Box::pin(compacted));
     }
 
@@ -173,12 +177,20 @@ impl LoopRun<'_> {
             Effect::Emit(event) | Effect::Publish(event) => {
                 self.queue.push(QueuedEffect::ShowEvent(event));
             }
-            Effect::CallModel { tools, .. } => self.queue.push(QueuedEffect::CallModel { tools }),
+            Effect::CallModel { tool_choice, .. } => {
+                self.queue.push(QueuedEffect::CallModel { tool_choice });
+            }
             Effect::Gate(call) => self.queue.push(QueuedEffect::JudgeCall(call)),
             Effect::RunTool(call) => self.queue.push(QueuedEffect::RunTool(call)),
             Effect::Finish(finish) => self.queue.push(QueuedEffect::Finish(finish)),
             Effect::RunHook(hook) => self.queue.push(QueuedEffect::RunHook(hook)),
-            Effect::Compact(before) => self.queue.push(QueuedEffect::Compact(before)),
+            Effect::Compact {
+                before,
+                has_overflowed,
+            } => self.queue.push(QueuedEffect::Compact {
+                before,
+                has_overflowed,
+            }),
             Effect::StopModel if faulty!(KeepModelOnCancel) => {}
             Effect::CancelGate(_) if faulty!(KeepRequestOnCancel) => {}
             Effect::StopModel => {
@@ -231,26 +243,48 @@ impl LoopRun<'_> {
         }
     }
 
-    fn loop_model(&self) -> &Arc<dyn Model> {
+    fn loop_model(&self) -> Arc<dyn Model> {
         self.scope.model_or(&self.task.env.model)
     }
 
+    /// Returns the loop's model with the fallbacks that the user configured. A candidate is tried as it is.
+    fn loop_model_with_fallbacks(&self) -> Arc<dyn Model> {
+        let model = self.loop_model();
+        let is_cost_limited = self.scope.budget.limits.cost.is_some();
+        match self.machine.spec().parallel_group.is_empty() {
+            true => self.task.env.models.with_fallbacks(&model, is_cost_limited),
+            false => model,
+        }
+    }
+
+    /// Uses the model that has taken over for the rest of the prompt, and counts its tokens at its price.
+    pub(super) fn take_over(&mut self, name: &ModelName) {
+        let Ok(model) = self.task.env.models.model(name) else {
+            return;
+        };
+        self.scope.take_over(model);
+        let price = self.task.env.price(&*self.loop_model());
+        if price != self.machine.spec().price {
+            self.feed(Input::PriceChanged(price));
+        }
+    }
+
     /// Asks the user for the API key that the next call needs. The clock of the loop stops meanwhile.
-    fn request_key(&mut self, missing: MissingKeyError, tools: bool) {
+    fn request_key(&mut self, missing: MissingKeyError, tool_choice: ToolChoice) {
         let client = Arc::clone(&self.task.env.client);
         let session_id = self.task.conversation.info.id.clone();
         self.clock.stop();
         self.work.key_wait = Some(KeyWait {
-            tools,
+            tool_choice,
             settled: Box::pin(async move { client.request_key(session_id, missing).await }),
         });
     }
 
     /// Calls the model, unless its price is required and unknown: the model may have changed since the prompt
     /// began.
-    pub(super) fn start_model(&mut self, tools: bool) {
+    pub(super) fn start_model(&mut self, tool_choice: ToolChoice) {
         match self.set_price() {
-            Ok(()) => self.work.model = Some(self.call_model(tools)),
+            Ok(()) => self.work.model = Some(self.call_model(tool_choice)),
             Err(unknown) => self.feed(Input::ModelFailed(ModelError::new(
                 ModelErrorKind::BadRequest,
                 unknown.to_string(),
@@ -264,33 +298,30 @@ impl LoopRun<'_> {
         let price = self
             .task
             .env
-            .price_for_limits(limits, &**self.loop_model())?;
+            .price_for_limits(limits, &*self.loop_model())?;
         if price != self.machine.spec().price {
             self.feed(Input::PriceChanged(price));
         }
         Ok(())
     }
 
-    fn call_model(&self, tools: bool) -> RunningModel {
+    fn call_model(&self, tool_choice: ToolChoice) -> RunningModel {
         let task = &*self.task;
-        let model = self.loop_model();
-        let trace = self.call_tracer(source::TURN, model)();
+        let model = self.loop_model_with_fallbacks();
+        let trace = self.call_tracer(source::TURN, &model)();
         let request = ModelRequest {
             session_id: task.conversation.info.id.clone(),
             system: Arc::clone(&task.env.settings.system),
             messages: task.conversation.history.messages(),
-            tools: if tools {
-                self.toolbox().specs()
-            } else {
-                Arc::new([])
-            },
+            tools: self.toolbox().specs(),
+            tool_choice,
             thinking: self.scope.thinking_or(&task.env.settings),
             temperature: self.scope.temperature_or(&task.env.settings),
             answer_limits: self.machine.spec().limits.response,
         };
         let model = match self.scope.protocol {
-            Protocol::Tools => Arc::clone(model),
-            Protocol::Code => Arc::new(CodeModel::new(Arc::clone(model))),
+            Protocol::Tools => model,
+            Protocol::Code => Arc::new(CodeModel::new(model)),
         };
         RunningModel::start(model, request, trace)
     }
@@ -378,12 +409,13 @@ impl LoopRun<'_> {
     /// Describes this session to a sub-agent, which uses the hooks, model and budget of this prompt.
     fn parent_session(&self) -> Arc<dyn Any + Send + Sync> {
         let mut env = self.task.env.clone();
+        env.settings.system = Arc::clone(self.task.conversation.system.configured());
         env.settings.hooks = self.scope.hooks.to_vec();
         env.settings.forced_reply = self.scope.forced_reply;
         env.settings.protocol = self.scope.protocol;
         env.settings.thinking = self.scope.thinking_or(&env.settings);
         env.settings.temperature = self.scope.temperature_or(&env.settings);
-        env.model = Arc::clone(self.loop_model());
+        env.model = self.loop_model();
         let budget = &self.scope.budget;
         env.budget = Some(budget.for_child(MAX_CHILD_TURNS, self.elapsed()));
         Arc::new(ParentSession {

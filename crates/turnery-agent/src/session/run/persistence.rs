@@ -37,7 +37,9 @@ impl LoopRun<'_> {
             && !faulty!(ForgetSummary)
         {
             // A block that does not fit is ignored after a load too (LOOP-48).
-            let _ = self.task.conversation.history.view.apply_block(block);
+            if self.task.conversation.history.view.apply_block(block) {
+                self.task.renew_system_prompt();
+            }
         }
     }
 

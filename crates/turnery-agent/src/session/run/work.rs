@@ -15,7 +15,7 @@ use std::{
     task::{Context, Poll},
 };
 use turnery_engine::{CallId, ModelError, Response, ToolCall, ToolEnvelope};
-use turnery_models::ModelEvent;
+use turnery_models::{ModelEvent, ToolChoice};
 use turnery_tools::CommandLineLimits;
 
 /// Work of a running loop. At most one hook, compaction, permission check and model call run at a time.
@@ -36,8 +36,7 @@ pub(super) struct RunningWork {
 
 /// Model call that waits for its API key.
 pub(super) struct KeyWait {
-    /// True if the call offers tools.
-    pub(super) tools: bool,
+    pub(super) tool_choice: ToolChoice,
     pub(super) settled: BoxFuture<'static, ()>,
 }
 
@@ -46,10 +45,8 @@ pub(super) enum WorkEvent {
     HookEnded(CombinedVerdict),
     CompactionEnded(CompactionOutput),
     Gate(GateResult),
-    /// The wait for a key is over; the call continues with or without tools.
-    KeyWaitEnded {
-        tools: bool,
-    },
+    /// The wait for a key is over; the call continues.
+    KeyWaitEnded(ToolChoice),
     Tool(CallId, StreamItem<ToolReport, ToolEnvelope>),
     Model(StreamItem<ModelEvent, Result<Response, ModelError>>),
 }
@@ -84,9 +81,9 @@ impl RunningWork {
         if let Some(wait) = &mut self.key_wait
             && wait.settled.as_mut().poll(cx).is_ready()
         {
-            let tools = wait.tools;
+            let tool_choice = wait.tool_choice;
             self.key_wait = None;
-            return Poll::Ready(WorkEvent::KeyWaitEnded { tools });
+            return Poll::Ready(WorkEvent::KeyWaitEnded(tool_choice));
         }
         for place in 0..self.tools.len() {
             if let Poll::Ready(item) = self.tools[place].poll(cx, has_room) {

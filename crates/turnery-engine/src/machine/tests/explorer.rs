@@ -176,6 +176,7 @@ impl Loop {
             halt,
             grace_started,
             is_grace_over,
+            was_reminded,
             last_reply_limit,
             stage,
             spec: _,
@@ -194,7 +195,7 @@ impl Loop {
             out,
             "{gauge:?}{input_queues:?}{halt:?}{grace_started}{is_grace_over}"
         )?;
-        write!(out, "{last_reply_limit:?}{stage:?}")
+        write!(out, "{was_reminded}{last_reply_limit:?}{stage:?}")
     }
 }
 
@@ -258,19 +259,19 @@ fn every_interleaving_keeps_every_invariant() {
     explore_and_check(Scenario::Calls, 10_000);
 }
 
-// proves: UP-5, UP-6, C-7, C-26
+// proves: UP-5, UP-6, C-7, C-26, TURN-60
 #[test]
 fn steering_interleavings_keep_invariants() {
     explore_and_check(Scenario::Steering, 1_000);
 }
 
-// proves: C-6, R3, LASH-12
+// proves: C-6, R3, LASH-12, TURN-60
 #[test]
 fn parallel_call_interleavings_keep_invariants() {
     explore_and_check(Scenario::ParallelCalls, 1_000);
 }
 
-// proves: TURN-58, C-28
+// proves: TURN-58, C-28, TURN-60
 #[test]
 fn compaction_interleavings_keep_invariants() {
     explore_and_check(Scenario::FullContext, 100);

@@ -82,6 +82,7 @@ pub(in super::super) fn parse_result_map(
             .unwrap_or(UNKNOWN_PROVIDER)
             .to_owned(),
         tool_results: parse_results(get_or_null(map, "tool_results"))?,
+        request: None,
     })
 }
 

@@ -61,6 +61,7 @@ impl ConversationBuilder {
             provider: "p".to_owned(),
             usage: None,
             error: None,
+            request: None,
         });
         for (call_id, output) in ids.into_iter().zip(outputs) {
             self.add(Message::ToolResult {

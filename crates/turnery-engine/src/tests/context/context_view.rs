@@ -3,7 +3,7 @@
 use super::{exchange, in_frame, record};
 use crate::{
     CompactionBlock, CompactionSettings, ContextSize, ContinuationKind, LlmMessage, LoopRecord,
-    RetainedMessage, Timestamp,
+    Message, RetainedMessage, Timestamp, Usage,
     compaction::plan_compaction,
     context::ContextView,
     tests::compaction::conversation::{ConversationBuilder, first_words, long_text},
@@ -213,6 +213,58 @@ fn rewind_removes_block() {
     assert_eq!(view.block(), None);
     view.push(summary("next"));
     assert_eq!(view.size().messages, before.1.messages + 1);
+}
+
+/// Returns a response for which the provider counted so many tokens, its request included.
+fn counted_response(id: &str, tokens: u64) -> Arc<LlmMessage> {
+    let answer = ConversationBuilder::new(id).answer("yes", &[]);
+    let mut message = Arc::unwrap_or_clone(Arc::clone(&answer.messages[0]));
+    if let Message::Assistant { usage, .. } = &mut message.message {
+        *usage = Some(Usage {
+            input: tokens,
+            ..Usage::default()
+        });
+    }
+    Arc::new(message)
+}
+
+/// The estimate counts four bytes a token and four tokens a message; the overhead of 50 is part of the count.
+// proves: UP-10
+#[test]
+fn usage_of_last_response_replaces_estimate() {
+    let mut view = ContextView::default();
+    view.push(summary("1.m0"));
+    assert_eq!(view.request_size(50).tokens, 50 + 2 + 4);
+    view.push(counted_response("2", 900));
+    assert_eq!(view.request_size(50).tokens, 900);
+    view.push(counted_response("3", 0));
+    view.push(summary("4.m0"));
+    assert_eq!(view.request_size(50).tokens, 900 + (1 + 4) + (2 + 4));
+    view.set_rewind_point();
+    view.push(counted_response("5", 2_000));
+    assert_eq!(view.request_size(50).tokens, 2_000);
+    view.rewind();
+    assert_eq!(view.request_size(50).tokens, 911);
+}
+
+/// A count from before a summary is worthless after it, live and loaded; one from after it is not.
+// proves: UP-10
+#[test]
+fn block_removes_usage_of_kept_responses() {
+    let messages = [summary("1.m0"), counted_response("2", 900)];
+    let mut view = ContextView::default();
+    messages.iter().for_each(|it| view.push(Arc::clone(it)));
+    let block = block(&[], &["2.m0"], "2.m0");
+    assert!(view.apply_block(&block));
+    assert_eq!(view.request_size(50).tokens, 50 + (2 + 4) + (1 + 4));
+    view.push(counted_response("3", 70));
+    let mut loaded = ContextView::default();
+    messages.into_iter().for_each(|it| loaded.push(it));
+    loaded.push(counted_response("3", 70));
+    assert!(loaded.apply_block(&block));
+    for view in [view, loaded] {
+        assert_eq!(view.request_size(50).tokens, 70);
+    }
 }
 
 #[test]

@@ -254,6 +254,7 @@ impl SessionModel {
         let loaded = self.reload();
         prop_assert_eq!(loaded.messages(), self.live_view.messages());
         prop_assert_eq!(loaded.size(), self.live_view.size());
+        prop_assert_eq!(loaded.request_size(9), self.live_view.request_size(9));
         prop_assert_eq!(loaded.block(), self.live_view.block());
         prop_assert_eq!(oracle::check_history(loaded.messages()), Ok(()));
         let seen: Vec<MessageId> = loaded

@@ -3,7 +3,7 @@
 use super::fake_server::{FakeServer, McpFixture, envelope_text, tool_json};
 use crate::{Access, Progress, TraceContext};
 use serde_json::{Value, json};
-use turnery_engine::{Artifact, AudioData, Content};
+use turnery_engine::{Artifact, AudioData, Content, DocumentData};
 
 async fn connect_one(name: &str) -> (McpFixture, FakeServer) {
     let fake = FakeServer::new(vec![tool_json(name)]);
@@ -52,6 +52,7 @@ async fn results_are_converted_for_the_model() {
         (json!({"content": [{"type": "resource_link", "uri": "note://1", "name": "n", "description": "d"}]}), "[n](note://1): d"),
         (json!({"content": [{"type": "resource", "resource": {"uri": "note://1", "text": "t"}}]}), "note://1\nt"),
         (json!({"content": [{"type": "resource", "resource": {"uri": "x://1", "blob": "AAAA"}}]}), "x://1 [binary, about 3 bytes, not passed on]"),
+        (json!({"content": [{"type": "resource", "resource": {"uri": "x://1", "blob": "!", "mimeType": "application/pdf"}}]}), "x://1 [application/pdf, about 0 bytes, not passed on]"),
     ];
     for (result, expected) in table {
         let envelope = bench.call("mcp__s__raw", result.clone()).await;
@@ -62,6 +63,15 @@ async fn results_are_converted_for_the_model() {
     let envelope = bench.call("mcp__s__raw", picture).await;
     assert!(matches!(envelope.result.unwrap()[..], [Content::Image(_)]));
     assert_eq!(envelope.value, Some(json!({"n": 1})));
+    let report = json!({"content": [{"type": "resource", "resource":
+        {"uri": "x://r.pdf", "blob": "JVBERi0=", "mimeType": "application/pdf"}}]});
+    let envelope = bench.call("mcp__s__raw", report).await;
+    let document = DocumentData {
+        name: "x://r.pdf".to_owned(),
+        mime_type: "application/pdf".to_owned(),
+        base64: "JVBERi0=".into(),
+    };
+    assert_eq!(envelope.result.unwrap(), [Content::Document(document)]);
     let sound = json!({"content": [
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
         {"type": "resource", "resource": {"uri": "x://1", "blob": "SUQz", "mimeType": "audio/mpeg"}}]});

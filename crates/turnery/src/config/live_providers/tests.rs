@@ -263,6 +263,15 @@ fn environment_key_wins_and_key_stays_with_its_address() {
         stored_key("sk-file", "https://elsewhere/v1"),
     );
     assert_eq!(key(&there).as_deref(), Some("sk-file"));
+    // The key was stored before the default API of OpenAI changed.
+    let own = with(
+        &standard_providers(&[]),
+        "openai",
+        stored_key("sk-file", openai),
+    );
+    let now = own.current();
+    let own = now.iter().find(|it| it.name == "openai").unwrap();
+    assert_eq!(own.api, Api::OpenAiResponses);
     let proxy = with(
         &standard_providers(&[]),
         "openai",

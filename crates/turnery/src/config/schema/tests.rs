@@ -90,8 +90,8 @@ fn example_holds_every_key() {
     let example: Value = toml::from_str(&text).unwrap();
     let schema = serde_json::to_value(schema()).unwrap();
     let missing = missing_keys(&schema, &schema, &[&example], "");
-    // Variables are written like headers, where the example has it.
-    let shown_elsewhere = ["mcp.*.env.*.prefix"];
+    // Variables and a provider's headers are written like the headers of an MCP server, where the example has it.
+    let shown_elsewhere = ["mcp.*.env.*.prefix", "providers.*.headers.*.prefix"];
     assert_eq!(
         missing, shown_elsewhere,
         "add the others to examples/config/all-keys.toml"

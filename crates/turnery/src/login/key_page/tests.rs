@@ -5,12 +5,8 @@ use turnery_models::Api;
 
 fn open_page() -> KeyPage {
     let provider = ProviderConfig {
-        name: "desk".to_owned(),
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:9/v1".to_owned(),
-        key: None,
         key_hint: "DESK_KEY".to_owned(),
-        models: Vec::new(),
+        ..ProviderConfig::new("desk", Api::OpenAi, "http://127.0.0.1:9/v1")
     };
     let keys = KeyFile::new("/nonexistent/keys.json".into());
     let live_providers = Arc::new(LiveProviders::new(vec![provider], None));

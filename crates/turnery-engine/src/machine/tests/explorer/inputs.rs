@@ -288,6 +288,7 @@ pub(super) fn model_answered(
         model: "m".to_owned(),
         provider: "p".to_owned(),
         tool_results: Vec::new(),
+        request: None,
     };
     Input::ModelAnswered { response, calls }
 }

@@ -114,7 +114,7 @@ impl InvariantChecker {
                     "only a hook that is asked is stopped".to_owned()
                 })?;
             }
-            Effect::Compact(_) => {
+            Effect::Compact { .. } => {
                 nothing_starts("a summary")?;
                 check_budget(host, "a summary")?;
                 host.compacting = true;

@@ -329,6 +329,8 @@ impl Scenario {
                 "hook no",
                 "limit Duration",
                 "limit Tokens",
+                // An overflow within a response is followed by another turn.
+                "limit Turns",
                 "lost HeadConflict",
                 "lost LaneLost",
                 "provider ContextOverflow",

@@ -1,0 +1,140 @@
+//! Implements OpenAI Responses, always streaming and without state on the server:
+//! <https://platform.openai.com/docs/api-reference/responses>.
+
+mod call_id;
+mod effort;
+mod event;
+mod input;
+mod request;
+mod stream;
+mod usage;
+
+use crate::{
+    dialect::{ApiDescriptor, ApiDialect},
+    model::{ModelInfo, ModelRequest},
+    openai::quirks::LimitField,
+    providers,
+    schema_dialect::SchemaDialect,
+};
+use turnery_engine::CallIds;
+
+/// Dialect of Responses.
+pub(crate) struct Responses {
+    output_limit: OutputLimit,
+    enforces_schemas: bool,
+}
+
+/// When the output limit of a model is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputLimit {
+    /// The user chose it.
+    Always,
+    /// The server accepts the limits of the catalogue.
+    IfKnown,
+    /// The server applies its own.
+    Never,
+}
+
+impl Responses {
+    /// Creates the dialect for the server at `base_url`. If the user chose the output limit, it is sent.
+    pub(crate) fn new(base_url: &str, is_limit_chosen: bool) -> Self {
+        let is_openai = providers::is_openai_at(base_url);
+        let limit = providers::quirks_at(base_url, "").limit;
+        Self {
+            output_limit: match (is_limit_chosen, limit) {
+                (true, _) => OutputLimit::Always,
+                (false, LimitField::MaxCompletionTokens | LimitField::MaxTokens) => {
+                    OutputLimit::IfKnown
+                }
+                (false, LimitField::Omitted) if is_openai => OutputLimit::IfKnown,
+                (false, LimitField::Omitted) => OutputLimit::Never,
+            },
+            enforces_schemas: is_openai || providers::enforces_schemas_at(base_url),
+        }
+    }
+}
+
+impl ApiDialect for Responses {
+    type Reader = stream::ResponsesReader;
+    /// Responses below a base URL that ends in `/v1`.
+    const API: ApiDescriptor = ApiDescriptor {
+        record_name: "openai_responses",
+        path: "/responses",
+        models_path: "/models",
+        key_header: ("authorization", "Bearer "),
+        headers: &[],
+        takes_audio: false,
+    };
+
+    fn schema_dialect(&self, _: &str) -> SchemaDialect {
+        SchemaDialect::OpenAi
+    }
+
+    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
+        request::encode_request(info, self.output_limit, self.enforces_schemas, request)
+    }
+
+    fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::ResponsesReader {
+        stream::ResponsesReader::new(&info.name.provider, &info.name.model, ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ModelName, Thinking};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use turnery_engine::{Content, DocumentData, LlmMessage, Message};
+
+    /// Returns the request body that the server at `url` receives, with a document in the prompt.
+    fn body(url: &str, is_limit_chosen: bool, model: &str) -> Value {
+        let mut info = ModelInfo::new(ModelName::new("p", model), "openai_responses");
+        info.documents = true;
+        info.max_output = 900;
+        let mut request =
+            ModelRequest::single_question("s".into(), "", "m", String::new(), Thinking::Default);
+        let document = Content::Document(DocumentData {
+            name: "a.pdf".to_owned(),
+            mime_type: "application/pdf".to_owned(),
+            base64: "JVBE".into(),
+        });
+        request.messages = Arc::new(vec![Arc::new(LlmMessage {
+            message_id: "m".into(),
+            turn_id: None,
+            message: Message::User {
+                content: vec![document],
+            },
+        })]);
+        let body = Responses::new(url, is_limit_chosen).body(&info, &request);
+        serde_json::from_slice(&body.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn document_is_sent_as_a_file() {
+        assert_eq!(
+            body("https://api.openai.com/v1", false, "gpt-5")["input"],
+            json!([{"type": "message", "role": "user", "content": [
+                {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
+            ]}])
+        );
+    }
+
+    #[test]
+    fn output_limit_is_sent_if_known_or_chosen() {
+        let openai = "https://api.openai.com/v1";
+        let azure = "https://h.openai.azure.com/openai/v1";
+        let local = "http://127.0.0.1:8080/v1";
+        for (url, is_chosen, model, sent) in [
+            (openai, false, "gpt-5", json!(900)),
+            (openai, false, "new", json!(null)),
+            (openai, true, "new", json!(900)),
+            (azure, false, "gpt-5", json!(900)),
+            (local, false, "gpt-oss-20b", json!(null)),
+            (local, true, "gpt-oss-20b", json!(900)),
+        ] {
+            let limit = &body(url, is_chosen, model)["max_output_tokens"];
+            assert_eq!(*limit, sent, "{url} {is_chosen} {model}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Tests certificates and proxies with servers on loopback. Settings of the environment are tested in a process of their
+//! own, because they are read once.
+
+mod server;
+
+use rustls::{
+    ServerConfig, ServerConnection,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use server::{call_for_deltas, event_response, hello_request, serve};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::Arc,
+    thread,
+};
+use turnery_engine::{ModelError, ModelErrorKind, Response};
+use turnery_models::{Api, CallLimits, ModelRegistry, ProviderConfig, RetryPolicy};
+
+const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+/// Variable with the URL that [`call_from_environment`] calls.
+const URL_VARIABLE: &str = "TURNERY_TEST_URL";
+
+/// Valid until 2126, for `localhost`; the authority is in no trust store.
+fn certificate(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates");
+    folder.join(name)
+}
+
+/// Answers each HTTPS connection with a response; returns the URL.
+fn serve_https() -> String {
+    let chain = CertificateDer::pem_file_iter(certificate("localhost.pem")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(certificate("localhost.key")).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(chain.collect::<Result<_, _>>().expect("certificates"), key)
+        .expect("a pair");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.expect("a connection");
+            let mut tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+            // A client that does not trust the certificate hangs up.
+            if stream.read(&mut [0; 65536]).is_ok() {
+                let _ = stream.write_all(&event_response(OK_STREAM));
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        }
+    });
+    format!("https://localhost:{port}/v1")
+}
+
+async fn call(url: &str, ca_file: Option<PathBuf>) -> Result<Response, ModelError> {
+    let provider = ProviderConfig {
+        ca_file,
+        ..ProviderConfig::new("acme", Api::OpenAi, url)
+    };
+    let limits = CallLimits {
+        retry: RetryPolicy {
+            max_retries: 0,
+            ..RetryPolicy::default()
+        },
+        ..CallLimits::default()
+    };
+    let registry = ModelRegistry::new(vec![provider]).limits(limits);
+    let model = registry
+        .model(&"acme/m1".parse().expect("a name"))
+        .expect("a model");
+    call_for_deltas(&*model, hello_request()).await.0
+}
+
+#[tokio::test]
+async fn private_authority_is_trusted_only_if_configured() {
+    let url = serve_https();
+    let response = call(&url, Some(certificate("authority.pem"))).await;
+    assert_eq!(response.unwrap().text(), "Hi");
+    let error = call(&url, None).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Network);
+    assert!(error.message.contains("certificate"), "{}", error.message);
+}
+
+/// Runs [`call_from_environment`] in a process of its own.
+fn call_in_process(url: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .args(["--exact", "call_from_environment", "--nocapture"])
+        .env(URL_VARIABLE, url);
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    command
+        .envs(variables.iter().copied())
+        .output()
+        .expect("it ran")
+}
+
+/// Part of the tests below: does nothing by itself.
+#[tokio::test]
+async fn call_from_environment() {
+    if let Ok(url) = std::env::var(URL_VARIABLE) {
+        assert_eq!(call(&url, None).await.unwrap().text(), "Hi");
+    }
+}
+
+/// The variable has this meaning on Linux only; elsewhere the system's store decides.
+#[cfg(target_os = "linux")]
+#[test]
+fn certificates_of_the_environment_are_trusted() {
+    let authority = certificate("authority.pem");
+    let variables = [("SSL_CERT_FILE", authority.to_str().unwrap())];
+    let done = call_in_process(&serve_https(), &variables);
+    assert!(done.status.success(), "{done:?}");
+    assert!(!call_in_process(&serve_https(), &[]).status.success());
+}
+
+/// Calls go through the proxy of the environment, except to this machine, which a proxy cannot reach.
+#[tokio::test]
+async fn proxy_of_the_environment_is_used_except_locally() {
+    let proxy = serve(vec![event_response(OK_STREAM)]).await;
+    let address = proxy.base_url.clone();
+    let run = |url: String, variables: Vec<(&'static str, String)>| async move {
+        let run = move || {
+            let variables: Vec<_> = variables
+                .iter()
+                .map(|(name, it)| (*name, it.as_str()))
+                .collect();
+            call_in_process(&url, &variables)
+        };
+        tokio::task::spawn_blocking(run).await.unwrap()
+    };
+    let done = run(
+        "http://model.invalid/v1".to_owned(),
+        vec![("HTTP_PROXY", address)],
+    )
+    .await;
+    assert!(done.status.success(), "{done:?}");
+    let head = proxy.requests.lock().unwrap()[0].0.clone();
+    assert!(
+        head.starts_with("POST http://model.invalid/v1/chat/completions HTTP/1.1"),
+        "{head}"
+    );
+
+    let local = serve(vec![event_response(OK_STREAM)]).await;
+    let nowhere = "http://127.0.0.1:9".to_owned();
+    let url = format!("{}/v1", local.base_url);
+    let done = run(
+        url,
+        vec![("HTTP_PROXY", nowhere.clone()), ("ALL_PROXY", nowhere)],
+    )
+    .await;
+    assert!(done.status.success(), "{done:?}");
+}

@@ -1,0 +1,249 @@
+//! Queries which models the user's servers and providers list.
+//!
+//! Queried are the providers that need no key, such as Ollama at its default port, and those that have one. All are
+//! queried at once with short timeouts, and answers are cached. The list of a provider with a key may arrive later: nobody
+//! waits long for it.
+
+use futures_util::future::join_all;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{task::JoinHandle, time::timeout};
+use turnery_models::{ProviderConfig, ServedModel, is_listed_model, is_loopback, served_models};
+
+/// Environment variable that restricts queries to addresses that the user configured if set to `off`.
+const LOCAL_SERVERS_VARIABLE: &str = "TURNERY_LOCAL_SERVERS";
+/// Timeout of a query to this machine, and time that a session waits for the lists of other machines.
+pub(crate) const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout of a query to another machine.
+pub(crate) const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for which the answer of a server without a key is fresh: it may be started at any time.
+const FRESH: Duration = Duration::from_secs(3);
+/// Time for which the list of a provider with a key is fresh.
+const FRESH_WITH_KEY: Duration = Duration::from_secs(3600);
+/// Time after which a provider with a key that did not answer is queried again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Number of models of a provider with a key that are offered in addition to its usual ones.
+const MAX_FURTHER_MODELS: usize = 60;
+
+/// Lists of models, by provider.
+#[derive(Default)]
+pub(crate) struct ModelLists {
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
+    /// Held while queries are started and awaited.
+    discovery_lock: tokio::sync::Mutex<()>,
+}
+
+/// Answer of a provider.
+struct Answer {
+    /// Address that was queried.
+    address: String,
+    asked_at: Instant,
+    /// The models, or a sentence that says why there are none; `None` while the answer is awaited.
+    list: Option<Result<Vec<ServedModel>, String>>,
+}
+
+impl ModelLists {
+    /// Queries the providers in `all` whose answers are not fresh, and waits up to `wait` for those of other machines.
+    pub(crate) async fn discover(&self, all: &[ProviderConfig], wait: Duration) {
+        let _asking = self.discovery_lock.lock().await;
+        let asks_all = std::env::var_os(LOCAL_SERVERS_VARIABLE).is_none_or(|value| value != "off");
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+        for provider in all.iter().filter(|it| it.require_key().is_ok()) {
+            if self.has_fresh_answer(provider) {
+                continue;
+            }
+            if !asks_all && has_well_known_address(provider) {
+                let off = format!("{LOCAL_SERVERS_VARIABLE} is off");
+                store_answer(&self.answers, provider, Some(Err(off)));
+                continue;
+            }
+            store_answer(&self.answers, provider, None);
+            match is_loopback(&provider.base_url) {
+                true => here.push(self.query(provider.clone(), LOCAL_TIMEOUT)),
+                false => elsewhere.push(self.query(provider.clone(), REMOTE_TIMEOUT)),
+            }
+        }
+        let elsewhere = timeout(wait, join_all(elsewhere));
+        // Queries that take longer go on in the background.
+        let _ = tokio::join!(join_all(here), elsewhere);
+    }
+
+    fn query(&self, provider: ProviderConfig, wait: Duration) -> JoinHandle<()> {
+        let answers = Arc::clone(&self.answers);
+        tokio::spawn(async move {
+            let list = served_models(&provider, wait).await;
+            store_answer(&answers, &provider, Some(list));
+        })
+    }
+
+    fn has_fresh_answer(&self, provider: &ProviderConfig) -> bool {
+        let answers = self.answers();
+        let Some(answer) = answer_of(&answers, provider) else {
+            return false;
+        };
+        let fresh = match (&answer.list, provider.is_keyless()) {
+            (Some(_), true) => FRESH,
+            (Some(Ok(_)), false) => FRESH_WITH_KEY,
+            (Some(Err(_)), false) => RETRY_AFTER,
+            // A task that died would leave this forever.
+            (None, _) => REMOTE_TIMEOUT,
+        };
+        answer.asked_at.elapsed() < fresh
+    }
+
+    /// Returns the providers with the models that they list, unless the user has listed some.
+    pub(crate) fn apply_models(&self, all: Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
+        let answers = self.answers();
+        let lists = |it: &ProviderConfig| -> Option<Vec<String>> {
+            let listed = models_of(&answers, it).filter(|models| !models.is_empty())?;
+            (!has_configured_models(it)).then(|| offered_models(it, listed))
+        };
+        let lists: Vec<Option<Vec<String>>> = all.iter().map(lists).collect();
+        if lists.iter().all(Option::is_none) {
+            return all;
+        }
+        let with_models = |(it, models): (&ProviderConfig, Option<Vec<String>>)| ProviderConfig {
+            models: models.unwrap_or_else(|| it.models.clone()),
+            ..it.clone()
+        };
+        all.iter().zip(lists).map(with_models).collect()
+    }
+
+    /// Returns what a provider's list states about a model.
+    pub(crate) fn served_model(
+        &self,
+        provider: &ProviderConfig,
+        name: &str,
+    ) -> Option<ServedModel> {
+        let answers = self.answers();
+        let mut models = models_of(&answers, provider)?.iter();
+        models.find(|model| model.name == name).cloned()
+    }
+
+    /// Returns all models that a provider lists.
+    pub(crate) fn listed_models(&self, provider: &ProviderConfig) -> Vec<String> {
+        let answers = self.answers();
+        let models = models_of(&answers, provider).into_iter().flatten();
+        models.map(|model| model.name.clone()).collect()
+    }
+
+    /// Returns a sentence that says why a provider has no list.
+    pub(crate) fn failure(&self, provider: &ProviderConfig) -> Option<String> {
+        let answers = self.answers();
+        answer_of(&answers, provider)?
+            .list
+            .as_ref()?
+            .as_ref()
+            .err()
+            .cloned()
+    }
+
+    /// Returns true if the provider is a keyless server that did not answer or reported no models.
+    pub(crate) fn is_silent(&self, provider: &ProviderConfig) -> bool {
+        let answers = self.answers();
+        let answer = answer_of(&answers, provider).and_then(|answer| answer.list.as_ref());
+        let is_empty = |list: &Result<Vec<_>, _>| list.as_ref().map_or(true, Vec::is_empty);
+        provider.is_keyless() && answer.is_some_and(is_empty)
+    }
+
+    /// Returns the providers without the silent ones.
+    pub(crate) fn without_silent(&self, all: Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
+        let answers = |it: &&ProviderConfig| !self.is_silent(it);
+        match all.iter().all(|it| answers(&it)) {
+            true => all,
+            false => all.iter().filter(answers).cloned().collect(),
+        }
+    }
+
+    /// Returns true if the provider is a keyless server that has listed models.
+    pub(crate) fn has_answered(&self, provider: &ProviderConfig) -> bool {
+        let answers = self.answers();
+        let models = models_of(&answers, provider);
+        provider.is_keyless() && models.is_some_and(|models| !models.is_empty())
+    }
+
+    /// Returns the first server at a configured address that did not answer or reported no models.
+    pub(crate) fn silent_server<'a>(
+        &self,
+        all: &'a [ProviderConfig],
+    ) -> Option<&'a ProviderConfig> {
+        all.iter()
+            .find(|it| !has_well_known_address(it) && self.is_silent(it))
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+        lock(&self.answers)
+    }
+}
+
+fn lock(answers: &Mutex<HashMap<String, Answer>>) -> MutexGuard<'_, HashMap<String, Answer>> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stores an answer; without one an earlier answer from the same address stays until the new one arrives.
+fn store_answer(
+    answers: &Mutex<HashMap<String, Answer>>,
+    provider: &ProviderConfig,
+    list: Option<Result<Vec<ServedModel>, String>>,
+) {
+    let mut answers = lock(answers);
+    let earlier = answers.remove(&provider.name);
+    let earlier = earlier.filter(|it| it.address == provider.base_url);
+    let answer = Answer {
+        address: provider.base_url.clone(),
+        asked_at: Instant::now(),
+        list: list.or_else(|| earlier?.list),
+    };
+    answers.insert(provider.name.clone(), answer);
+}
+
+/// Returns the answer of a provider, if its current address was queried.
+fn answer_of<'a>(
+    answers: &'a HashMap<String, Answer>,
+    provider: &ProviderConfig,
+) -> Option<&'a Answer> {
+    let answer = answers.get(&provider.name)?;
+    (answer.address == provider.base_url).then_some(answer)
+}
+
+fn models_of<'a>(
+    answers: &'a HashMap<String, Answer>,
+    provider: &ProviderConfig,
+) -> Option<&'a Vec<ServedModel>> {
+    answer_of(answers, provider)?.list.as_ref()?.as_ref().ok()
+}
+
+/// Returns the models to offer: all of a keyless server; else the usual ones, and well-known ones that the provider lists,
+/// since its list also holds models that do not chat.
+fn offered_models(provider: &ProviderConfig, listed: &[ServedModel]) -> Vec<String> {
+    let names = listed.iter().map(|model| &model.name);
+    if provider.is_keyless() {
+        return names.cloned().collect();
+    }
+    let further = names
+        .filter(|name| is_listed_model(name) && !provider.models.contains(name))
+        .take(MAX_FURTHER_MODELS);
+    provider.models.iter().chain(further).cloned().collect()
+}
+
+/// Returns true if the provider is at its default address.
+pub(crate) fn has_well_known_address(provider: &ProviderConfig) -> bool {
+    well_known_provider(provider).is_some_and(|it| it.base_url == provider.base_url)
+}
+
+/// Returns true if the user has listed models for the provider.
+fn has_configured_models(provider: &ProviderConfig) -> bool {
+    match well_known_provider(provider) {
+        Some(known) => known.models != provider.models,
+        None => !provider.models.is_empty(),
+    }
+}
+
+/// Returns the built-in definition of the provider with that name.
+fn well_known_provider(provider: &ProviderConfig) -> Option<ProviderConfig> {
+    let mut all = ProviderConfig::standard_from_env(&|_| None).into_iter();
+    all.find(|it| it.name == provider.name)
+}
