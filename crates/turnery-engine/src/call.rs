@@ -33,6 +33,12 @@ impl ToolSchema {
         }
     }
 
+    /// Returns the schema as JSON text.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        self.inner.1.get()
+    }
+
     /// Returns true if providers should enforce the schema where they can.
     #[must_use]
     pub fn is_enforced(&self) -> bool {

@@ -278,8 +278,9 @@ impl DocumentData {
 pub struct RequestFingerprint {
     /// Model as it was requested; a provider often reports a longer name.
     pub model: String,
-    /// Hash of the system prompt, the tools and the ids of the messages.
-    pub context: String,
+    /// Hash of the system prompt, the tools and the messages; `None` if the model's reasoning is not bound to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 /// Audio format; model APIs accept these two.

@@ -1,6 +1,6 @@
 //! Defines whether a model may or must call a tool.
 
-/// Whether a model may or must call a tool. Without tools only [`Auto`](Self::Auto) has a meaning.
+/// Constraint on the calls of a response. Without tools only [`Auto`](Self::Auto) has a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.

@@ -9,6 +9,7 @@ mod thinking;
 
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
+    history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
     providers,
     schema_dialect::SchemaDialect,
@@ -54,6 +55,10 @@ impl ApiDialect for Anthropic {
 
     fn schema_dialect(&self, _model: &str) -> SchemaDialect {
         SchemaDialect::Anthropic
+    }
+
+    fn reasoning_scope(&self, info: &ModelInfo) -> ReasoningScope {
+        ModelRules::of(&info.name.model).reasoning_scope()
     }
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {

@@ -1,6 +1,9 @@
 //! Identifies what a response was produced from, so that reasoning goes back only to where it is valid.
 
-use crate::model::{ModelInfo, ModelRequest};
+use crate::{
+    history::ReasoningScope,
+    model::{ModelInfo, ModelRequest},
+};
 use sha2::{Digest, Sha256};
 use turnery_engine::{Content, LlmMessage, Message, RequestFingerprint};
 
@@ -20,7 +23,7 @@ impl ContextHash {
         for tool in request.tools.iter() {
             hash.add(&tool.name);
             hash.add(&tool.description);
-            hash.add(&tool.schema.to_string());
+            hash.add(tool.schema.as_json());
         }
         hash
     }
@@ -63,13 +66,20 @@ fn content_bytes(content: &Content) -> usize {
 }
 
 /// Returns the fingerprint of a request to the model `info`.
-pub(crate) fn fingerprint(info: &ModelInfo, request: &ModelRequest) -> RequestFingerprint {
-    let mut hash = ContextHash::new(request);
-    for message in request.messages.iter() {
-        hash.push(message);
-    }
+pub(crate) fn fingerprint(
+    info: &ModelInfo,
+    request: &ModelRequest,
+    scope: ReasoningScope,
+) -> RequestFingerprint {
+    let context = || {
+        let mut hash = ContextHash::new(request);
+        for message in request.messages.iter() {
+            hash.push(message);
+        }
+        hash.to_hex()
+    };
     RequestFingerprint {
         model: info.name.model.clone(),
-        context: hash.to_hex(),
+        context: (scope == ReasoningScope::SameContext).then(context),
     }
 }

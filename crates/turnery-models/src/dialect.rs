@@ -2,6 +2,7 @@
 
 use crate::{
     errors::ProviderError,
+    history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
     schema_dialect::SchemaDialect,
 };
@@ -32,6 +33,11 @@ pub(crate) trait ApiDialect: Send + Sync + 'static {
     /// Returns the part of JSON Schema that the model's provider accepts.
     fn schema_dialect(&self, _model: &str) -> SchemaDialect {
         SchemaDialect::OpenAi
+    }
+
+    /// Returns the requests in which the model's reasoning is sent back.
+    fn reasoning_scope(&self, _info: &ModelInfo) -> ReasoningScope {
+        ReasoningScope::SameModel
     }
 
     /// Returns the request body as JSON.

@@ -39,7 +39,7 @@ pub(crate) struct CallResult<'a> {
     pub(crate) is_error: bool,
 }
 
-/// Where reasoning is sent back.
+/// Requests in which reasoning is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningScope {
     /// To the model that produced it.
@@ -74,10 +74,13 @@ pub(crate) fn build_history<'a>(
             } => {
                 let requested = request.as_ref().map_or(model, |request| &request.model);
                 let is_own = *provider == info.name.provider && *requested == info.name.model;
-                let fits = || match (&context, request) {
+                let answered = request
+                    .as_ref()
+                    .and_then(|request| request.context.as_ref());
+                let fits = || match (&context, answered) {
                     (None, _) => true,
                     (Some(_), None) => false,
-                    (Some(context), Some(request)) => context.to_hex() == request.context,
+                    (Some(context), Some(answered)) => context.to_hex() == *answered,
                 };
                 let has_reasoning = content.iter().any(is_reasoning);
                 let keeps_reasoning = has_reasoning && is_own && fits();

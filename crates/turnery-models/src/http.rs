@@ -279,7 +279,7 @@ impl EventStream {
 /// certificate files in the configuration, and a few more.
 static CLIENTS: Mutex<Vec<(ClientKind, Client)>> = Mutex::new(Vec::new());
 
-/// What distinguishes clients.
+/// Settings in which the clients of the process differ.
 #[derive(PartialEq)]
 struct ClientKind {
     /// A client for HTTPS loads the system's certificates when it is built, which users of local models need not wait

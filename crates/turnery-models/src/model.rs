@@ -109,7 +109,7 @@ pub struct ModelRequest {
     pub messages: Arc<Vec<Arc<LlmMessage>>>,
     /// Available tools.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether the model may or must call a tool.
+    /// Constraint on the calls of the response.
     pub tool_choice: ToolChoice,
     /// Thinking level.
     pub thinking: Thinking,

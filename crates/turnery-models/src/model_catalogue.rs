@@ -3,11 +3,16 @@
 //! The facts are in `data/models.json`, by the domain of the provider's servers. They were collected from the pages named
 //! there at the date of the file; the user's configuration and what a server reports take precedence.
 
-use crate::{model_overrides::strip_date, providers::is_host_in};
+use crate::{
+    model_overrides::strip_date,
+    providers::{host_of, is_in_domain},
+};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
+    cmp::Ordering,
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
 };
 use turnery_engine::{Price, PriceTier};
 
@@ -86,14 +91,14 @@ pub struct CataloguePrice {
     pub date: &'static str,
 }
 
-/// The parsed catalogue.
+/// The catalogue. Only its outline is parsed at the first look-up: a process needs few of the models.
 #[derive(Default)]
 struct Catalogue {
     date: &'static str,
     providers: Vec<CatalogueProvider>,
-    /// Index into `providers`, and the key of the model there, by normalized name. Providers are listed with the makers
-    /// of models first, so a name that several serve has the maker's facts.
-    names: HashMap<String, (usize, String)>,
+    /// Names of the models without path and variant, in normalized order, with the indexes of provider and model.
+    /// Providers are listed with the makers of models first, so a name that several serve has the maker's facts.
+    names: Vec<(&'static str, usize, usize)>,
     /// Prefixes of normalized names, and the model whose facts apply to unlisted names with that prefix.
     families: Vec<(&'static str, &'static str)>,
 }
@@ -101,11 +106,17 @@ struct Catalogue {
 struct CatalogueProvider {
     domains: Vec<&'static str>,
     source: &'static str,
-    /// By normalized name.
-    models: HashMap<String, CatalogueModel>,
+    models: Vec<CatalogueModel>,
 }
 
+/// Model of the catalogue, parsed when it is needed.
 struct CatalogueModel {
+    name: &'static str,
+    row: &'static RawValue,
+    entry: OnceLock<Option<CatalogueEntry>>,
+}
+
+struct CatalogueEntry {
     facts: ModelFacts,
     price: Option<Price>,
 }
@@ -130,7 +141,7 @@ struct ProviderRow<'a> {
     #[serde(borrow)]
     source: &'a str,
     #[serde(borrow)]
-    models: BTreeMap<&'a str, ModelRow>,
+    models: BTreeMap<&'a str, &'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -171,30 +182,24 @@ struct TierRow {
 }
 
 impl Catalogue {
-    /// Parses the file. A file that cannot be read leaves the catalogue empty; a test prevents that.
+    /// Parses the outline of the file. A file that cannot be read leaves the catalogue empty; a test prevents that.
     fn parse(text: &'static str) -> Self {
         let Ok(file) = serde_json::from_str::<CatalogueFile>(text) else {
             return Self::default();
         };
-        let mut names = HashMap::new();
-        let providers = file.providers.into_iter().enumerate();
-        let providers = providers
-            .map(|(at, row)| CatalogueProvider {
-                domains: row.domains,
-                source: row.source,
-                models: row
-                    .models
-                    .into_iter()
-                    .map(|(name, row)| {
-                        let key = normalize(name);
-                        names
-                            .entry(bare_name(&key).to_owned())
-                            .or_insert_with(|| (at, key.clone()));
-                        (key, row.into())
-                    })
-                    .collect(),
-            })
+        let providers: Vec<_> = file
+            .providers
+            .into_iter()
+            .map(CatalogueProvider::from)
             .collect();
+        let mut names = Vec::new();
+        for (at, provider) in providers.iter().enumerate() {
+            for (place, model) in provider.models.iter().enumerate() {
+                names.push((bare_name(model.name), at, place));
+            }
+        }
+        // A stable sort, so the first provider of a name stays first.
+        names.sort_by(|(a, ..), (b, ..)| compare_names(a, b));
         Self {
             date: file.date,
             providers,
@@ -203,13 +208,49 @@ impl Catalogue {
         }
     }
 
+    /// Returns the model with this bare name.
+    fn model(&self, name: &str) -> Option<&CatalogueModel> {
+        let before = |(listed, ..): &(&str, usize, usize)| compare_names(listed, name).is_lt();
+        let first = self.names.partition_point(before);
+        let (listed, at, place) = self.names.get(first)?;
+        compare_names(listed, name)
+            .is_eq()
+            .then(|| self.providers.get(*at)?.models.get(*place))?
+    }
+
     fn facts(&self, name: &str) -> Option<&ModelFacts> {
-        let (at, key) = self.names.get(name)?;
-        Some(&self.providers.get(*at)?.models.get(key)?.facts)
+        Some(&self.model(name)?.entry()?.facts)
     }
 }
 
-impl From<ModelRow> for CatalogueModel {
+impl From<ProviderRow<'static>> for CatalogueProvider {
+    fn from(row: ProviderRow<'static>) -> Self {
+        let models = row.models.into_iter().map(|(name, row)| CatalogueModel {
+            name,
+            row,
+            entry: OnceLock::new(),
+        });
+        Self {
+            domains: row.domains,
+            source: row.source,
+            models: models.collect(),
+        }
+    }
+}
+
+impl CatalogueModel {
+    /// Returns what the file says of the model. A row that cannot be read counts as missing; a test prevents that.
+    fn entry(&self) -> Option<&CatalogueEntry> {
+        let parse = || {
+            serde_json::from_str(self.row.get())
+                .ok()
+                .map(ModelRow::into)
+        };
+        self.entry.get_or_init(parse).as_ref()
+    }
+}
+
+impl From<ModelRow> for CatalogueEntry {
     fn from(row: ModelRow) -> Self {
         Self {
             facts: ModelFacts {
@@ -241,7 +282,7 @@ impl From<PriceRow> for Price {
             output: millionths(row.output),
             cache_read: millionths(row.cache_read.unwrap_or(row.input)),
             cache_write: millionths(row.cache_write.unwrap_or(row.input)),
-            // The catalogue is parsed once and lives as long as the process.
+            // Each row is parsed once, and lives as long as the process.
             tiers: Vec::leak(tiers),
         }
     }
@@ -258,9 +299,17 @@ fn millionths(units: f64) -> u64 {
     millionths
 }
 
-/// Returns a name in the form in which names are compared: providers disagree on case and on dots in versions.
-fn normalize(model: &str) -> String {
-    model.to_ascii_lowercase().replace('.', "-")
+/// Returns the bytes of a name in the form in which names are compared: providers disagree on case and on dots in
+/// versions.
+fn normalized(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().map(|byte| match byte {
+        b'.' => b'-',
+        byte => byte.to_ascii_lowercase(),
+    })
+}
+
+fn compare_names(a: &str, b: &str) -> Ordering {
+    normalized(a).cmp(normalized(b))
 }
 
 /// Returns the name without the path of its maker (`anthropic/`) and without a variant (`:free`).
@@ -272,66 +321,51 @@ fn bare_name(name: &str) -> &str {
 /// Returns the facts about `model`; accepts names of resellers (`anthropic/claude-sonnet-4.5`) and of releases. Unlisted
 /// models have the facts of their family.
 pub(crate) fn look_up(model: &str) -> Option<&'static ModelFacts> {
-    let name = normalize(bare_name(model));
-    let undated = strip_date(&name);
-    let listed = CATALOGUE.facts(&name);
-    listed.or_else(|| CATALOGUE.facts(undated?)).or_else(|| {
-        let mut families = CATALOGUE.families.iter();
-        let (_, model) = families.find(|(prefix, _)| name.starts_with(prefix))?;
-        CATALOGUE.facts(bare_name(&normalize(model)))
-    })
+    let name = bare_name(model);
+    let listed = CATALOGUE.facts(name);
+    listed
+        .or_else(|| CATALOGUE.facts(strip_date(name)?))
+        .or_else(|| {
+            let mut families = CATALOGUE.families.iter();
+            let (_, model) = families.find(|(prefix, _)| starts_with(name, prefix))?;
+            CATALOGUE.facts(bare_name(model))
+        })
+}
+
+/// Returns true if `name` starts with `prefix`, as names are compared.
+fn starts_with(name: &str, prefix: &str) -> bool {
+    normalized(name).take(prefix.len()).eq(normalized(prefix))
 }
 
 /// Returns true if the catalogue lists exactly this model, or the model that it is a release of.
 #[must_use]
 pub fn is_listed_model(model: &str) -> bool {
-    let name = normalize(bare_name(model));
-    let listed = |name: &str| CATALOGUE.names.contains_key(name);
-    listed(&name) || strip_date(&name).is_some_and(listed)
+    let name = bare_name(model);
+    let listed = |name: &str| CATALOGUE.model(name).is_some();
+    listed(name) || strip_date(name).is_some_and(listed)
 }
 
 /// Returns the price of exactly this model, or of the model that it is a release of, at the server at `base_url`.
 pub(crate) fn price_at(base_url: &str, model: &str) -> Option<CataloguePrice> {
+    let host = host_of(base_url)?;
     let provider = CATALOGUE
         .providers
         .iter()
-        .find(|it| it.domains.iter().any(|domain| is_host_in(base_url, domain)))?;
+        .find(|it| it.domains.iter().any(|domain| is_in_domain(&host, domain)))?;
     // Subscriptions (GLM and Kimi coding plans) are served by the same hosts, but are not paid by the token.
     if base_url.contains("/coding") {
         return None;
     }
-    let name = normalize(model);
-    let undated = strip_date(&name).and_then(|name| provider.models.get(name));
-    let found = provider.models.get(&name).or(undated)?;
+    let listed = |name: &str| {
+        let mut models = provider.models.iter();
+        models.find(|it| compare_names(it.name, name).is_eq())
+    };
+    let found = listed(model).or_else(|| listed(strip_date(model)?))?;
     Some(CataloguePrice {
-        price: found.price?,
+        price: found.entry()?.price?,
         source: provider.source,
         date: CATALOGUE.date,
     })
-}
-
-/// Returns true if a Claude model can be made to call a tool with arguments that fit its schema (since 4.5).
-pub(crate) fn enforces_schemas(model: &str) -> bool {
-    is_claude_since(model, (4, 5))
-}
-
-/// Returns true for Claude models of this version (major, minor) or a later one, or whose name has no version.
-fn is_claude_since(model: &str, first: (u32, u32)) -> bool {
-    let Some(rest) = model
-        .rsplit('/')
-        .next()
-        .and_then(|m| m.strip_prefix("claude-"))
-    else {
-        return false;
-    };
-    let mut version = rest
-        .split(['-', '.', '@'])
-        .filter(|word| word.len() <= 2)
-        .filter_map(|word| word.parse::<u32>().ok());
-    match (version.next(), version.next()) {
-        (Some(major), minor) => (major, minor.unwrap_or(0)) >= first,
-        (None, _) => true,
-    }
 }
 
 #[cfg(test)]

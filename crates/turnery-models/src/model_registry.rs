@@ -147,6 +147,12 @@ impl ModelRegistry {
         Some((served.price?, PriceSource::Provider))
     }
 
+    /// Returns true if the user configured the price of a model.
+    #[must_use]
+    pub fn is_price_configured(&self, name: &ModelName) -> bool {
+        self.overrides.of(name).price.is_some()
+    }
+
     /// Returns the price of a model by the `provider/model` of a record.
     #[must_use]
     pub fn recorded_price(&self, recorded: &str) -> Option<Price> {

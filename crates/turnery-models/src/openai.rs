@@ -18,6 +18,7 @@ mod usage;
 
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
+    history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
     providers,
     schema_dialect::SchemaDialect,
@@ -63,6 +64,10 @@ impl ApiDialect for OpenAi {
     fn schema_dialect(&self, model: &str) -> SchemaDialect {
         self.schemas
             .unwrap_or_else(|| SchemaDialect::of_model(model))
+    }
+
+    fn reasoning_scope(&self, _: &ModelInfo) -> ReasoningScope {
+        self.quirks.reasoning_scope
     }
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {

@@ -176,6 +176,18 @@ impl ProviderConfig {
         base_url.clone_into(&mut self.base_url);
     }
 
+    /// Returns true if the provider is known by name and at its default address.
+    #[must_use]
+    pub fn has_default_address(&self) -> bool {
+        find(&self.name).is_some_and(|known| known.base_url == self.base_url)
+    }
+
+    /// Returns true if the provider lists the built-in models of its name; a provider of another name has none.
+    #[must_use]
+    pub fn has_default_models(&self) -> bool {
+        find(&self.name).map_or(&[][..], |known| known.models) == self.models
+    }
+
     /// Returns true if a model of this provider is the default once there is a key.
     #[must_use]
     pub fn offers_default_model(&self) -> bool {
@@ -187,17 +199,13 @@ fn find(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name)
 }
 
-/// Returns true if the host of `base_url` is `domain` or below it.
-pub(crate) fn is_host_in(base_url: &str, domain: &str) -> bool {
-    host_of(base_url).is_some_and(|host| is_in_domain(&host, domain))
-}
-
-fn is_in_domain(host: &str, domain: &str) -> bool {
+/// Returns true if `host` is `domain` or below it.
+pub(crate) fn is_in_domain(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-fn host_of(url: &str) -> Option<String> {
+pub(crate) fn host_of(url: &str) -> Option<String> {
     Url::parse(url).ok()?.host_str().map(str::to_owned)
 }
 

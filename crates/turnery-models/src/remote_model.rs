@@ -46,7 +46,8 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
             })?;
             let body = Bytes::from(body);
             let ids = CallIds::from_history(&request.messages);
-            let fingerprint = fingerprint(&self.info, &request);
+            let scope = self.dialect.reasoning_scope(&self.info);
+            let fingerprint = fingerprint(&self.info, &request, scope);
             let limits = request.answer_limits;
             let renamed = match self.dialect.schema_dialect(&self.info.name.model) {
                 SchemaDialect::Anthropic => Some(request.tools.clone()),

@@ -4,9 +4,9 @@ mod server;
 
 use serde_json::json;
 use server::{
-    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call_error,
-    call_for_deltas, event_response, hello_request, picture, request, serve, text_delta,
-    thinking_delta, tool_call, tool_result, user, without_fingerprint,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assert_truncated_is_an_error,
+    assistant, call_error, call_for_deltas, event_response, hello_request, picture, request, serve,
+    text_delta, thinking_delta, tool_call, tool_result, user, without_fingerprint,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
@@ -144,20 +144,7 @@ fn response_does_not_depend_on_many_cuts() {
 // proves: LASH-25, C-31
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
-    // The last event is complete once its closing brace has arrived.
-    let bytes = event_response(ANSWER.trim_end());
-    let head = event_response("").len();
-    let ends: Vec<usize> = (1..bytes.len()).collect();
-    let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
-    let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
-    for end in ends {
-        let kind = call_error(&*model).await.kind;
-        let expected = match end < head {
-            true => ModelErrorKind::Network,
-            false => ModelErrorKind::Unfinished,
-        };
-        assert_eq!(kind, expected, "cut at {end}");
-    }
+    assert_truncated_is_an_error(Api::Anthropic, "claude-sonnet-4-5", ANSWER).await;
 }
 
 // proves: R9, TURN-53

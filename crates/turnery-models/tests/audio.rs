@@ -2,12 +2,10 @@
 
 mod server;
 
-use serde_json::{Value, json};
-use server::{assistant, call_for_deltas, event_response, request, serve, tool_call, tool_result};
+use serde_json::json;
+use server::{assistant, sent_messages, tool_call, tool_result};
 use turnery_engine::{AudioData, Content, Message};
 use turnery_models::Api;
-
-const OPENAI: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 fn recording(mime_type: &str, base64: &str) -> Content {
     Content::Audio(AudioData {
@@ -29,21 +27,6 @@ fn recorded_conversation() -> Vec<Message> {
         assistant(vec![tool_call("c_a", "read", json!({}))]),
         tool_result("c_a", vec![recording("audio/wav", "QUJD")], false),
     ]
-}
-
-/// Returns the sent messages, without the system prompt and the call.
-async fn sent_messages(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
-    let server = serve(vec![event_response(OPENAI)]).await;
-    let model = server.model_with_retries(api, model, 0);
-    // The response does not matter, and the other API could not parse it.
-    let _ = call_for_deltas(&*model, request(messages)).await;
-    let mut bodies = server.bodies();
-    let mut messages = match bodies.remove(0)["messages"].take() {
-        Value::Array(messages) => messages,
-        other => panic!("{other}"),
-    };
-    messages.retain(|message| !matches!(message["role"].as_str(), Some("system" | "assistant")));
-    messages
 }
 
 #[tokio::test]

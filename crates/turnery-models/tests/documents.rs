@@ -2,14 +2,10 @@
 
 mod server;
 
-use serde_json::{Value, json};
-use server::{
-    assistant, call_for_deltas, event_response, picture, request, serve, tool_call, tool_result,
-};
+use serde_json::json;
+use server::{assistant, picture, sent_messages, tool_call, tool_result};
 use turnery_engine::{Content, DocumentData, Message};
 use turnery_models::Api;
-
-const DONE: &str = "data: [DONE]\n\n";
 
 fn pdf(name: &str, base64: &str) -> Content {
     Content::Document(DocumentData {
@@ -28,21 +24,6 @@ fn conversation() -> Vec<Message> {
         assistant(vec![tool_call("c_a", "read", json!({}))]),
         tool_result("c_a", vec![pdf("c.pdf", "JVBERi0x")], false),
     ]
-}
-
-/// Returns the sent messages of the user and of tools.
-async fn sent_messages(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
-    let server = serve(vec![event_response(DONE)]).await;
-    let model = server.model_with_retries(api, model, 0);
-    // The response does not matter, and not every API can parse it.
-    let _ = call_for_deltas(&*model, request(messages)).await;
-    let mut bodies = server.bodies();
-    let mut messages = match bodies.remove(0)["messages"].take() {
-        Value::Array(messages) => messages,
-        other => panic!("{other}"),
-    };
-    messages.retain(|message| !matches!(message["role"].as_str(), Some("system" | "assistant")));
-    messages
 }
 
 #[tokio::test]

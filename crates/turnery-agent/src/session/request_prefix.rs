@@ -20,8 +20,7 @@ impl RequestPrefix {
         let mut tools_hash = Sha256::new();
         let mut tokens = estimate_text_tokens(system);
         for spec in toolbox.specs().iter() {
-            let schema = spec.schema.to_string();
-            for part in [&spec.name, &spec.description, &schema] {
+            for part in [&*spec.name, &*spec.description, spec.schema.as_json()] {
                 tokens += estimate_text_tokens(part);
                 tools_hash.update(part.len().to_le_bytes());
                 tools_hash.update(part);

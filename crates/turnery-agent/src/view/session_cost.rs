@@ -3,7 +3,7 @@
 use crate::{agent::Agent, cost_report::millionths_to_units};
 use std::{fmt, sync::Arc};
 use turnery_engine::{ChildUsage, ConfigSnapshot, Price, SessionId, Usage};
-use turnery_models::{ModelName, PriceSource};
+use turnery_models::ModelName;
 
 /// Currency of the prices.
 pub const CURRENCY: &str = "USD";
@@ -42,12 +42,11 @@ impl SessionCost {
 
     /// Loads the cost of a stored session.
     pub async fn load(agent: &Arc<Agent>, id: &SessionId) -> Self {
-        let mut cost = Self::new(agent);
-        if cost.agent.is_some() {
+        Self {
             // A session that cannot be read has no known cost; opening it reports the error.
-            cost.total_micros = agent.total_cost(id).await.ok().flatten();
+            total_micros: agent.total_cost(id).await.ok().flatten(),
+            ..Self::new(agent)
         }
-        cost
     }
 
     /// Starts a loop with the model of `config`.
@@ -65,8 +64,7 @@ impl SessionCost {
         let Some(agent) = &self.agent else { return };
         let models = agent.models();
         let is_configured = self.model.split_once('/').is_some_and(|(own, model)| {
-            let price = models.price_and_source(&ModelName::new(own, model));
-            own == provider && matches!(price, Some((_, PriceSource::Configuration)))
+            own == provider && models.is_price_configured(&ModelName::new(own, model))
         });
         let name = format!("{provider}/{model}");
         if !is_configured && models.recorded_price(&name).is_some() {

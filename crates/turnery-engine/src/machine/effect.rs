@@ -17,7 +17,7 @@ pub enum Effect {
     CallModel {
         /// Index of the turn.
         turn_index: u32,
-        /// Whether the response may or must call a tool.
+        /// Constraint on the calls of the response.
         tool_choice: ToolChoice,
     },
     /// Drop the model's stream without waiting for it.

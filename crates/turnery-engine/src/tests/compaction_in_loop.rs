@@ -199,7 +199,7 @@ fn overflow_compacts_once_per_turn() {
     assert_eq!((attempts.len(), attempts[0].attempt), (1, 1));
 }
 
-/// What was shown stays, and another turn begins with a summary.
+/// The output shown so far is kept, and another turn begins with a summary.
 // proves: TURN-58
 #[test]
 fn overflow_in_response_compacts_in_next_turn() {

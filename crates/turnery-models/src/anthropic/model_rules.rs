@@ -1,7 +1,9 @@
-//! What each model accepts of the parameters for thinking and sampling.
+//! States which parameters for thinking and sampling each model accepts.
 //!
 //! Sources: the migration guides of the Claude models at <https://platform.claude.com/docs>, and the documentation of
 //! the Messages APIs of Moonshot, MiniMax, DeepSeek and z.ai.
+
+use crate::history::ReasoningScope;
 
 /// How a model is told how much to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub(super) enum ThinkingOff {
     LowestEffort,
 }
 
-/// What a model accepts.
+/// Parameters that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ModelRules {
     pub(super) mode: ThinkingMode,
@@ -40,6 +42,8 @@ pub(super) struct ModelRules {
     pub(super) signs_reasoning: bool,
     /// True if the efforts are `low`, `high` and `max`, without a `medium`.
     pub(super) lacks_medium_effort: bool,
+    /// True if the model can be made to call a tool with arguments that fit its schema.
+    pub(super) enforces_schemas: bool,
 }
 
 impl ModelRules {
@@ -73,6 +77,7 @@ impl ModelRules {
             needs_interleaved_header: since((4, 0)) && !since((4, 6)),
             signs_reasoning: true,
             lacks_medium_effort: false,
+            enforces_schemas: since((4, 5)),
         }
     }
 
@@ -91,6 +96,15 @@ impl ModelRules {
             needs_interleaved_header: false,
             signs_reasoning: false,
             lacks_medium_effort: is_kimi_3,
+            enforces_schemas: false,
+        }
+    }
+
+    /// Returns the requests in which the model's reasoning is sent back: Claude signs its context along.
+    pub(super) fn reasoning_scope(self) -> ReasoningScope {
+        match self.signs_reasoning {
+            true => ReasoningScope::SameContext,
+            false => ReasoningScope::SameModel,
         }
     }
 
@@ -129,6 +143,12 @@ fn version(name: &str) -> Option<(u32, u32)> {
         .filter_map(|word| word.parse::<u32>().ok());
     let major = numbers.next()?;
     Some((major, numbers.next().unwrap_or(0)))
+}
+
+/// Returns true if the model decides itself how long it thinks.
+#[cfg(test)]
+pub(crate) fn is_adaptive(model: &str) -> bool {
+    ModelRules::of(model).mode == ThinkingMode::Adaptive
 }
 
 #[cfg(test)]
@@ -202,5 +222,23 @@ mod tests {
             ModelRules::of("notclaude-opus-5").off,
             ThinkingOff::Disabled
         );
+    }
+
+    #[test]
+    fn claude_enforces_schemas_since_4_5() {
+        for name in [
+            "claude-3-7-sonnet-latest",
+            "claude-opus-4-1-20250805",
+            "gpt-5",
+        ] {
+            assert!(!ModelRules::of(name).enforces_schemas, "{name}");
+        }
+        for name in [
+            "claude-haiku-4-5-20251001",
+            "anthropic/claude-sonnet-4.5",
+            "claude-opus-5",
+        ] {
+            assert!(ModelRules::of(name).enforces_schemas, "{name}");
+        }
     }
 }

@@ -7,10 +7,8 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest, ToolChoice,
-    history::{
-        CallResult, HistoryItem, InputContent, ReasoningScope, audio_placeholder, build_history,
-    },
-    http, model_catalogue,
+    history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
+    http,
     response_accumulator::args_as_object,
     schema_dialect::{DialectSchema, SchemaDialect},
     strict_schema::is_enforceable,
@@ -133,8 +131,8 @@ pub(super) fn encode_request(
     enforces_schemas: bool,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
-    let enforces_schemas = enforces_schemas && model_catalogue::enforces_schemas(&info.name.model);
     let rules = ModelRules::of(&info.name.model);
+    let enforces_schemas = enforces_schemas && rules.enforces_schemas;
     let mut messages = build_messages(info, rules, request);
     mark_cache_breakpoints(&mut messages);
     let thinking = ThinkingSetup::new(info, rules, request.thinking, tool_round(&messages));
@@ -190,12 +188,8 @@ fn build_messages<'a>(
     rules: ModelRules,
     request: &'a ModelRequest,
 ) -> Vec<MessageParam<'a>> {
-    let scope = match rules.signs_reasoning {
-        true => ReasoningScope::SameContext,
-        false => ReasoningScope::SameModel,
-    };
     let mut messages: Vec<MessageParam<'a>> = Vec::new();
-    for turn in build_history(request, info, scope) {
+    for turn in build_history(request, info, rules.reasoning_scope()) {
         let (role, content) = match turn {
             HistoryItem::User(parts) => ("user", parts.into_iter().map(input_block).collect()),
             HistoryItem::Assistant(content) => ("assistant", assistant_blocks(content, rules)),

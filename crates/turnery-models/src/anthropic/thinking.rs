@@ -21,7 +21,7 @@ const ADAPTIVE: ThinkingParam = ThinkingParam::Adaptive {
     display: "summarized",
 };
 
-/// Whether a request continues a round of tool calls.
+/// Position of a request in a round of tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolRound {
     /// The request answers the user.

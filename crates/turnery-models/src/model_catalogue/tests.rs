@@ -1,10 +1,14 @@
 //! Tests of the data file and of the look-ups in it.
 
 use super::*;
-use crate::ProviderConfig;
+use crate::{ProviderConfig, anthropic::model_rules};
 
 fn price(url: &str, model: &str) -> Option<Price> {
     price_at(url, model).map(|known| known.price)
+}
+
+fn entry(model: &CatalogueModel) -> &CatalogueEntry {
+    model.entry().unwrap()
 }
 
 /// Returns a price without tiers. Unit: millionths.
@@ -31,6 +35,9 @@ fn file_is_read_whole() {
             provider.source
         );
         assert!(!provider.domains.is_empty());
+        for model in &provider.models {
+            assert!(model.entry().is_some(), "{}", model.name);
+        }
     }
 }
 
@@ -111,10 +118,13 @@ fn price_needs_the_provider_and_the_model() {
 fn each_listed_model_has_facts() {
     for provider in ProviderConfig::standard_from_env(&|_| None) {
         let url = &provider.base_url;
-        let in_file =
-            |it: &&CatalogueProvider| it.domains.iter().any(|domain| is_host_in(url, domain));
+        let in_file = |it: &&CatalogueProvider| {
+            let host = host_of(url).unwrap_or_default();
+            it.domains.iter().any(|domain| is_in_domain(&host, domain))
+        };
         let listed = CATALOGUE.providers.iter().find(in_file);
-        let has_prices = listed.is_some_and(|it| it.models.values().any(|it| it.price.is_some()));
+        let has_prices =
+            listed.is_some_and(|it| it.models.iter().any(|it| entry(it).price.is_some()));
         let has_prices = has_prices && !url.contains("/coding");
         for model in &provider.models {
             assert!(look_up(model).is_some(), "{}/{model}", provider.name);
@@ -131,7 +141,8 @@ fn each_listed_model_has_facts() {
 #[test]
 fn numbers_of_the_file_are_plausible() {
     let models = CATALOGUE.providers.iter().flat_map(|it| &it.models);
-    for (name, model) in models {
+    for model in models {
+        let (name, model) = (model.name, entry(model));
         let facts = &model.facts;
         assert!(facts.output > 0 && facts.output <= facts.context, "{name}");
         let Some(price) = model.price else { continue };
@@ -152,12 +163,14 @@ fn numbers_of_the_file_are_plausible() {
 #[test]
 fn thinking_of_claude_agrees_with_the_rules() {
     let models = CATALOGUE.providers.iter().flat_map(|it| &it.models);
-    let claude = models.filter(|(name, _)| name.starts_with("claude-"));
+    let claude = models.filter(|model| model.name.starts_with("claude-"));
     let mut count = 0;
-    for (name, model) in claude {
+    for model in claude {
         count += 1;
-        let is_adaptive = matches!(model.facts.thinking, Some(ThinkingControl::Adaptive(_)));
-        assert_eq!(is_adaptive, is_claude_since(name, (4, 6)), "{name}");
+        let name = model.name;
+        let thinking = &entry(model).facts.thinking;
+        let is_adaptive = matches!(thinking, Some(ThinkingControl::Adaptive(_)));
+        assert_eq!(is_adaptive, model_rules::is_adaptive(name), "{name}");
     }
     assert!(count > 15, "{count}");
 }
@@ -218,23 +231,5 @@ fn only_audio_models_accept_audio() {
         "x-audio",
     ] {
         assert!(!listens(name), "{name}");
-    }
-}
-
-#[test]
-fn claude_enforces_schemas_since_4_5() {
-    for name in [
-        "claude-3-7-sonnet-latest",
-        "claude-opus-4-1-20250805",
-        "gpt-5",
-    ] {
-        assert!(!enforces_schemas(name), "{name}");
-    }
-    for name in [
-        "claude-haiku-4-5-20251001",
-        "anthropic/claude-sonnet-4.5",
-        "claude-opus-5",
-    ] {
-        assert!(enforces_schemas(name), "{name}");
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest,
-    history::{CallResult, HistoryItem, InputContent, ReasoningScope, build_history},
+    history::{CallResult, HistoryItem, InputContent, build_history},
     response_accumulator::args_as_object,
 };
 use serde::Serialize;
@@ -124,11 +124,7 @@ pub(super) fn build_messages<'a>(
     quirks: &'a Quirks,
     request: &'a ModelRequest,
 ) -> Vec<ChatMessage<'a>> {
-    let scope = match quirks.signs_context {
-        true => ReasoningScope::SameContext,
-        false => ReasoningScope::SameModel,
-    };
-    let turns = build_history(request, info, scope);
+    let turns = build_history(request, info, quirks.reasoning_scope);
     let mut messages = MessageList {
         quirks,
         ids: CallIdMap::new(&turns, quirks.call_ids),

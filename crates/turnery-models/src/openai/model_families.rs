@@ -2,7 +2,7 @@
 //! follows from the last part of it.
 
 use super::quirks::{Efforts, Quirks, ReasoningReplay, TemperatureRule};
-use crate::anthropic::model_rules;
+use crate::{anthropic::model_rules, history::ReasoningScope};
 
 /// Returns the name of a model without the path of a reseller and without a tag, in lower case, with a point in its
 /// version: `accounts/fireworks/models/kimi-k2p6` is `kimi-k2.6`.
@@ -33,7 +33,7 @@ pub(crate) fn adapt(name: &str, quirks: Quirks) -> Quirks {
                 true => TemperatureRule::WithoutThinking,
                 false => TemperatureRule::Rejected,
             },
-            signs_context: true,
+            reasoning_scope: ReasoningScope::SameContext,
             ..quirks
         };
     }

@@ -4,7 +4,7 @@
 //! (`providers/`) states what its host does differently, and `model_families` what a model does differently wherever it
 //! is served.
 
-use crate::Thinking;
+use crate::{Thinking, history::ReasoningScope};
 
 /// Field that limits the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ReasoningField {
 /// Which messages are sent back with their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningReplay {
-    /// None: the host rejects reasoning in messages.
+    /// No messages: the host rejects reasoning in them.
     Never,
     /// Those since the last message of the user.
     Round,
@@ -203,8 +203,8 @@ pub(crate) struct Quirks {
     pub(crate) reasoning_field: ReasoningField,
     /// Text in place of reasoning that was dropped, for models that reject a message without the field.
     pub(crate) missing_reasoning: Option<&'static str>,
-    /// True if reasoning is signed along with the conversation before it.
-    pub(crate) signs_context: bool,
+    /// Requests in which reasoning is sent back.
+    pub(crate) reasoning_scope: ReasoningScope,
     pub(crate) thinking: ThinkingSwitch,
     /// True if reasoning is rejected together with tools, and must be switched off explicitly.
     pub(crate) thinks_only_without_tools: bool,
@@ -237,7 +237,7 @@ impl Quirks {
         reasoning_replay: ReasoningReplay::Always,
         reasoning_field: ReasoningField::ReasoningContent,
         missing_reasoning: None,
-        signs_context: false,
+        reasoning_scope: ReasoningScope::SameModel,
         thinking: ThinkingSwitch::Effort(Efforts::WITH_NONE),
         thinks_only_without_tools: false,
         reasoning_format: None,

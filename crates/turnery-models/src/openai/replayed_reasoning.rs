@@ -1,4 +1,4 @@
-//! What a response must keep about its reasoning to send it back as it came, stored as an opaque block.
+//! Stores in an opaque block the details of a response's reasoning that are needed to send it back unchanged.
 
 use super::quirks::ReasoningField;
 use serde_json::{Map, Value};

@@ -9,7 +9,7 @@ mod reasoning;
 use super::OpenAi;
 use crate::{
     ModelInfo, ModelName, ModelRequest, Thinking, ToolChoice, context_hash::fingerprint,
-    dialect::ApiDialect as _,
+    dialect::ApiDialect as _, history::ReasoningScope,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -86,7 +86,11 @@ fn assistant(model: &str, before: &[Message], content: Vec<Content>) -> Message 
         provider: "acme".to_owned(),
         usage: None,
         error: None,
-        request: Some(fingerprint(&info, &request(before.to_vec()))),
+        request: Some(fingerprint(
+            &info,
+            &request(before.to_vec()),
+            ReasoningScope::SameContext,
+        )),
     }
 }
 

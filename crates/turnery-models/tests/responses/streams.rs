@@ -3,9 +3,9 @@
 use crate::{
     ANSWER, answer, args_delta, completed, delta_event, deltas, item_event, opaque,
     server::{
-        assert_same_when_cut_anywhere, assert_same_when_cut_randomly, call_error, call_for_deltas,
-        chunked_response, event_response, hello_request, serve, text_delta, thinking_delta,
-        tool_call,
+        assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assert_truncated_is_an_error,
+        call_error, call_for_deltas, chunked_response, event_response, hello_request, serve,
+        text_delta, thinking_delta, tool_call,
     },
     stream, thinking,
 };
@@ -51,20 +51,7 @@ fn response_does_not_depend_on_many_cuts() {
 // proves: LASH-25, C-31
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
-    // The last event is complete once its closing brace has arrived.
-    let bytes = event_response(ANSWER.trim_end());
-    let head = event_response("").len();
-    let ends: Vec<usize> = (1..bytes.len()).collect();
-    let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
-    let model = server.model_with_retries(Api::OpenAiResponses, "m1", 0);
-    for end in ends {
-        let kind = call_error(&*model).await.kind;
-        let expected = match end < head {
-            true => ModelErrorKind::Network,
-            false => ModelErrorKind::Unfinished,
-        };
-        assert_eq!(kind, expected, "cut at {end}");
-    }
+    assert_truncated_is_an_error(Api::OpenAiResponses, "m1", ANSWER).await;
     // A chunk that is still open is a lost connection.
     let bytes = chunked_response(ANSWER);
     let server = serve(vec![bytes[..bytes.len() / 2].to_vec()]).await;

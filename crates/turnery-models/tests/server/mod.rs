@@ -15,7 +15,7 @@ use tokio::{
 };
 use turnery_engine::{
     Content, ImageData, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
-    Response, ResponseLimits, ToolCall, ToolSpec,
+    ModelErrorKind, Response, ResponseLimits, ToolCall, ToolSpec,
 };
 use turnery_models::{
     Api, CallLimits, Model, ModelEvent, ModelEventSender, ModelName, ModelRegistry, ModelRequest,
@@ -231,11 +231,45 @@ pub(crate) async fn call_for_events(
     tokio::join!(model.call(request, sender), events)
 }
 
+/// Returns the messages of the user and of tools that a request in the form of Chat or Anthropic sends.
+pub(crate) async fn sent_messages(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
+    let server = serve(vec![event_response("data: [DONE]\n\n")]).await;
+    let model = server.model_with_retries(api, model, 0);
+    // The response does not matter.
+    let _ = call_for_deltas(&*model, request(messages)).await;
+    let mut bodies = server.bodies();
+    let mut messages = match bodies.remove(0)["messages"].take() {
+        Value::Array(messages) => messages,
+        other => panic!("{other}"),
+    };
+    messages.retain(|message| !matches!(message["role"].as_str(), Some("system" | "assistant")));
+    messages
+}
+
 /// Returns the response without the fingerprint of its request, which no server sent.
 pub(crate) fn without_fingerprint(response: Response) -> Response {
     Response {
         request: None,
         ..response
+    }
+}
+
+/// Checks that a stream that the server ends too early is an error: within the head the connection is lost; after it, the
+/// response lacks its terminal event (LASH-25, C-31).
+pub(crate) async fn assert_truncated_is_an_error(api: Api, model: &str, answer: &str) {
+    // The last event is complete once its closing brace has arrived.
+    let bytes = event_response(answer.trim_end());
+    let head = event_response("").len();
+    let ends: Vec<usize> = (1..bytes.len()).collect();
+    let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
+    let model = server.model_with_retries(api, model, 0);
+    for end in ends {
+        let kind = call_error(&*model).await.kind;
+        let expected = match end < head {
+            true => ModelErrorKind::Network,
+            false => ModelErrorKind::Unfinished,
+        };
+        assert_eq!(kind, expected, "cut at {end}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! Chooses the model of a session for which nobody has chosen one.
 
-use super::model_lists::has_well_known_address;
 use turnery_models::{ModelName, ProviderConfig};
 
 /// Returns the default model, from the first that applies:
@@ -24,7 +23,7 @@ pub(crate) fn choose_default_model(
         let mut all = all.iter();
         all.find(|it| it.name == *name && it.require_key().is_ok())
     });
-    let own = |it: &&ProviderConfig| it.is_keyless() && !has_well_known_address(it);
+    let own = |it: &&ProviderConfig| it.is_keyless() && !it.has_default_address();
     let has_own = all.iter().any(|it| own(&it));
     let servers = all
         .iter()

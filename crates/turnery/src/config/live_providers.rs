@@ -7,7 +7,7 @@ use super::{
     default_model::choose_default_model,
     file_watch::FileWatch,
     key_file::{FileStamp, KeyFile, StoredKey, StoredKeys},
-    model_lists::{LOCAL_TIMEOUT, ModelLists, has_well_known_address},
+    model_lists::{LOCAL_TIMEOUT, ModelLists},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -368,7 +368,7 @@ fn apply_stored(provider: &mut ProviderConfig, kept: &StoredKey) {
         return;
     }
     // At its own address, the API of a provider is known better than when the key was stored.
-    if has_well_known_address(provider) && provider.base_url != kept.base_url {
+    if provider.has_default_address() && provider.base_url != kept.base_url {
         provider.api = kept.api;
         provider.base_url.clone_from(&kept.base_url);
     }

@@ -31,9 +31,23 @@ const MAX_FURTHER_MODELS: usize = 60;
 /// Lists of models, by provider.
 #[derive(Default)]
 pub(crate) struct ModelLists {
-    answers: Arc<Mutex<HashMap<String, Answer>>>,
+    answers: Arc<Mutex<Answers>>,
     /// Held while queries are started and awaited.
     discovery_lock: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Answers {
+    /// Last answer of each provider.
+    by_provider: HashMap<String, Answer>,
+    /// Last result of [`ModelLists::apply_models`]: providers are looked up many times in a prompt.
+    applied: Option<AppliedModels>,
+}
+
+/// Providers, and the same with the models that they list.
+struct AppliedModels {
+    configured: Arc<[ProviderConfig]>,
+    with_models: Arc<[ProviderConfig]>,
 }
 
 /// Answer of a provider.
@@ -55,7 +69,7 @@ impl ModelLists {
             if self.has_fresh_answer(provider) {
                 continue;
             }
-            if !asks_all && has_well_known_address(provider) {
+            if !asks_all && provider.has_default_address() {
                 let off = format!("{LOCAL_SERVERS_VARIABLE} is off");
                 store_answer(&self.answers, provider, Some(Err(off)));
                 continue;
@@ -81,7 +95,7 @@ impl ModelLists {
 
     fn has_fresh_answer(&self, provider: &ProviderConfig) -> bool {
         let answers = self.answers();
-        let Some(answer) = answer_of(&answers, provider) else {
+        let Some(answer) = answers.answer_of(provider) else {
             return false;
         };
         let fresh = match (&answer.list, provider.is_keyless()) {
@@ -96,20 +110,18 @@ impl ModelLists {
 
     /// Returns the providers with the models that they list, unless the user has listed some.
     pub(crate) fn apply_models(&self, all: Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
-        let answers = self.answers();
-        let lists = |it: &ProviderConfig| -> Option<Vec<String>> {
-            let listed = models_of(&answers, it).filter(|models| !models.is_empty())?;
-            (!has_configured_models(it)).then(|| offered_models(it, listed))
-        };
-        let lists: Vec<Option<Vec<String>>> = all.iter().map(lists).collect();
-        if lists.iter().all(Option::is_none) {
-            return all;
+        let mut answers = self.answers();
+        if let Some(applied) = &answers.applied
+            && Arc::ptr_eq(&applied.configured, &all)
+        {
+            return Arc::clone(&applied.with_models);
         }
-        let with_models = |(it, models): (&ProviderConfig, Option<Vec<String>>)| ProviderConfig {
-            models: models.unwrap_or_else(|| it.models.clone()),
-            ..it.clone()
-        };
-        all.iter().zip(lists).map(with_models).collect()
+        let with_models = answers.apply_models(&all);
+        answers.applied = Some(AppliedModels {
+            configured: all,
+            with_models: Arc::clone(&with_models),
+        });
+        with_models
     }
 
     /// Returns what a provider's list states about a model.
@@ -119,21 +131,22 @@ impl ModelLists {
         name: &str,
     ) -> Option<ServedModel> {
         let answers = self.answers();
-        let mut models = models_of(&answers, provider)?.iter();
+        let mut models = answers.models_of(provider)?.iter();
         models.find(|model| model.name == name).cloned()
     }
 
     /// Returns all models that a provider lists.
     pub(crate) fn listed_models(&self, provider: &ProviderConfig) -> Vec<String> {
         let answers = self.answers();
-        let models = models_of(&answers, provider).into_iter().flatten();
+        let models = answers.models_of(provider).into_iter().flatten();
         models.map(|model| model.name.clone()).collect()
     }
 
     /// Returns a sentence that says why a provider has no list.
     pub(crate) fn failure(&self, provider: &ProviderConfig) -> Option<String> {
         let answers = self.answers();
-        answer_of(&answers, provider)?
+        answers
+            .answer_of(provider)?
             .list
             .as_ref()?
             .as_ref()
@@ -144,7 +157,9 @@ impl ModelLists {
     /// Returns true if the provider is a keyless server that did not answer or reported no models.
     pub(crate) fn is_silent(&self, provider: &ProviderConfig) -> bool {
         let answers = self.answers();
-        let answer = answer_of(&answers, provider).and_then(|answer| answer.list.as_ref());
+        let answer = answers
+            .answer_of(provider)
+            .and_then(|answer| answer.list.as_ref());
         let is_empty = |list: &Result<Vec<_>, _>| list.as_ref().map_or(true, Vec::is_empty);
         provider.is_keyless() && answer.is_some_and(is_empty)
     }
@@ -161,7 +176,7 @@ impl ModelLists {
     /// Returns true if the provider is a keyless server that has listed models.
     pub(crate) fn has_answered(&self, provider: &ProviderConfig) -> bool {
         let answers = self.answers();
-        let models = models_of(&answers, provider);
+        let models = answers.models_of(provider);
         provider.is_keyless() && models.is_some_and(|models| !models.is_empty())
     }
 
@@ -171,49 +186,62 @@ impl ModelLists {
         all: &'a [ProviderConfig],
     ) -> Option<&'a ProviderConfig> {
         all.iter()
-            .find(|it| !has_well_known_address(it) && self.is_silent(it))
+            .find(|it| !it.has_default_address() && self.is_silent(it))
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+    fn answers(&self) -> MutexGuard<'_, Answers> {
         lock(&self.answers)
     }
 }
 
-fn lock(answers: &Mutex<HashMap<String, Answer>>) -> MutexGuard<'_, HashMap<String, Answer>> {
+fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Stores an answer; without one an earlier answer from the same address stays until the new one arrives.
 fn store_answer(
-    answers: &Mutex<HashMap<String, Answer>>,
+    answers: &Mutex<Answers>,
     provider: &ProviderConfig,
     list: Option<Result<Vec<ServedModel>, String>>,
 ) {
     let mut answers = lock(answers);
-    let earlier = answers.remove(&provider.name);
+    answers.applied = None;
+    let earlier = answers.by_provider.remove(&provider.name);
     let earlier = earlier.filter(|it| it.address == provider.base_url);
     let answer = Answer {
         address: provider.base_url.clone(),
         asked_at: Instant::now(),
         list: list.or_else(|| earlier?.list),
     };
-    answers.insert(provider.name.clone(), answer);
+    answers.by_provider.insert(provider.name.clone(), answer);
 }
 
-/// Returns the answer of a provider, if its current address was queried.
-fn answer_of<'a>(
-    answers: &'a HashMap<String, Answer>,
-    provider: &ProviderConfig,
-) -> Option<&'a Answer> {
-    let answer = answers.get(&provider.name)?;
-    (answer.address == provider.base_url).then_some(answer)
-}
+impl Answers {
+    /// Returns the answer of a provider, if its current address was queried.
+    fn answer_of(&self, provider: &ProviderConfig) -> Option<&Answer> {
+        let answer = self.by_provider.get(&provider.name)?;
+        (answer.address == provider.base_url).then_some(answer)
+    }
 
-fn models_of<'a>(
-    answers: &'a HashMap<String, Answer>,
-    provider: &ProviderConfig,
-) -> Option<&'a Vec<ServedModel>> {
-    answer_of(answers, provider)?.list.as_ref()?.as_ref().ok()
+    fn models_of(&self, provider: &ProviderConfig) -> Option<&Vec<ServedModel>> {
+        self.answer_of(provider)?.list.as_ref()?.as_ref().ok()
+    }
+
+    fn apply_models(&self, all: &Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
+        let lists = |it: &ProviderConfig| -> Option<Vec<String>> {
+            let listed = self.models_of(it).filter(|models| !models.is_empty())?;
+            it.has_default_models().then(|| offered_models(it, listed))
+        };
+        let lists: Vec<Option<Vec<String>>> = all.iter().map(lists).collect();
+        if lists.iter().all(Option::is_none) {
+            return Arc::clone(all);
+        }
+        let with_models = |(it, models): (&ProviderConfig, Option<Vec<String>>)| ProviderConfig {
+            models: models.unwrap_or_else(|| it.models.clone()),
+            ..it.clone()
+        };
+        all.iter().zip(lists).map(with_models).collect()
+    }
 }
 
 /// Returns the models to offer: all of a keyless server; else the usual ones, and well-known ones that the provider lists,
@@ -227,23 +255,4 @@ fn offered_models(provider: &ProviderConfig, listed: &[ServedModel]) -> Vec<Stri
         .filter(|name| is_listed_model(name) && !provider.models.contains(name))
         .take(MAX_FURTHER_MODELS);
     provider.models.iter().chain(further).cloned().collect()
-}
-
-/// Returns true if the provider is at its default address.
-pub(crate) fn has_well_known_address(provider: &ProviderConfig) -> bool {
-    well_known_provider(provider).is_some_and(|it| it.base_url == provider.base_url)
-}
-
-/// Returns true if the user has listed models for the provider.
-fn has_configured_models(provider: &ProviderConfig) -> bool {
-    match well_known_provider(provider) {
-        Some(known) => known.models != provider.models,
-        None => !provider.models.is_empty(),
-    }
-}
-
-/// Returns the built-in definition of the provider with that name.
-fn well_known_provider(provider: &ProviderConfig) -> Option<ProviderConfig> {
-    let mut all = ProviderConfig::standard_from_env(&|_| None).into_iter();
-    all.find(|it| it.name == provider.name)
 }
