@@ -9,6 +9,7 @@ pub(crate) mod envelope;
 pub(crate) mod login;
 pub(crate) mod mcp_server_reports;
 pub(crate) mod method_call;
+pub(crate) mod model_list_updates;
 pub(crate) mod outbox;
 pub(crate) mod params;
 pub(crate) mod prompt_barrier;

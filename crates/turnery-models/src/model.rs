@@ -35,7 +35,7 @@ pub trait Model: Send + Sync + 'static {
 }
 
 /// Facts about a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInfo {
     /// Name as the user writes it: `provider/model`.
     pub name: ModelName,

@@ -11,6 +11,7 @@ use crate::{
     provider::{CallLimits, MissingKeyError, ProviderConfig, ProviderSource, strip_credentials},
     scripted::ScriptedModel,
 };
+use futures_util::future::BoxFuture;
 use std::{path::Path, sync::Arc};
 use turnery_engine::Price;
 
@@ -223,10 +224,17 @@ impl ModelRegistry {
         self.providers.prefetch();
     }
 
-    /// Finds out which local servers respond, for [`list_models`](Self::list_models). Takes a short and
-    /// bounded time.
+    /// Finds out which servers without a key respond, for [`list_models`](Self::list_models). Takes a short and bounded
+    /// time.
     pub async fn discover_servers(&self) {
         self.providers.discover().await;
+    }
+
+    /// Waits until [`list_models`](Self::list_models) has the models of all providers that are being queried; `None` if
+    /// it already has. Takes a bounded time.
+    #[must_use]
+    pub fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        self.providers.pending_lists()
     }
 
     /// Checks that the provider of a model has the key that it needs, as far as known without a request to it.

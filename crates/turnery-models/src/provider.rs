@@ -15,10 +15,15 @@ pub trait ProviderSource: Send + Sync + 'static {
     /// Starts the work that [`current`](Self::current) would wait for. Must not block.
     fn prefetch(&self) {}
 
-    /// Finds out which local servers respond and which models they serve, for [`offered`](Self::offered).
-    /// Takes a short and bounded time.
+    /// Finds out which servers without a key respond and which models they serve, for [`offered`](Self::offered), and
+    /// starts to query the lists of the others. Takes a short and bounded time.
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
+    }
+
+    /// Waits for the lists of models that are being queried; `None` if there are none. Takes a bounded time.
+    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        None
     }
 
     /// Returns the providers whose models should be offered, as far as known. Must not block for long.

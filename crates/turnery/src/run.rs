@@ -262,7 +262,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         Box::new(outbox),
     );
     let session = job::open_session(&agent, &*store, &target, ports, &flags).await?;
-    let name = session.options().model.parse()?;
+    let name = session.options().model.name.clone();
     job::check_media_support(&agent, &name, work.new_content())?;
     let is_value_required = schema.is_some();
     let options = PromptOptions {
@@ -285,7 +285,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
     };
     let price = |model: &str| agent.models().recorded_price(model);
     let (id, options) = (session.id().clone(), session.options());
-    let mut ran = RunResult::from_prompt(id, options.model, &result, text, price);
+    let mut ran = RunResult::from_prompt(id, options.model.name.to_string(), &result, text, price);
     ran.sandbox = Some(options.sandbox);
     if is_value_required {
         ran.require_value(&result);

@@ -17,9 +17,10 @@ pub(super) const COMMAND: SlashCommand = SlashCommand {
 
 async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
     if call.args.is_empty() {
-        let now = call.session.options();
-        let rows = now.models.iter().map(|model| {
-            let mark = if model.name.to_string() == now.model {
+        let now = call.session.options().model;
+        let models = call.session.models();
+        let rows = models.iter().map(|model| {
+            let mark = if model.name == now.name {
                 " (in use)"
             } else {
                 ""
@@ -37,6 +38,6 @@ async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
     }
     let line = session_updates::encode_model_change(call.connection.version(), &call.session);
     send_line(call.connection.peer.out(), line).await;
-    let model = call.session.options().model;
+    let model = &call.session.options().model.name;
     Ok(CommandOutcome::Text(format!("Now using `{model}`.")))
 }

@@ -8,7 +8,7 @@ use turnery_agent::{
     CancellationToken, FinishRule, PromptOptions, Protocol, Session, StartError, ValueSchema,
 };
 use turnery_engine::Content;
-use turnery_models::{ModelInfo, ModelName, Thinking, UnknownModelError};
+use turnery_models::{ModelName, Thinking, UnknownModelError};
 use turnery_tools::TraceContext;
 
 /// Members of `_meta.turnery` in a prompt (EXT-1).
@@ -92,21 +92,29 @@ pub(crate) fn check_media_support(
     input: &[Content],
     model: Option<&ModelName>,
 ) -> Result<(), RpcError> {
-    let options = session.options();
-    let name = model.map_or_else(|| options.model.clone(), ModelName::to_string);
-    let current = |model: &&ModelInfo| model.name.to_string() == name;
-    let Some(model) = options.models.iter().find(current) else {
+    let has_images = input.iter().any(|it| matches!(it, Content::Image(_)));
+    let has_audio = input.iter().any(|it| matches!(it, Content::Audio(_)));
+    if !has_images && !has_audio {
+        return Ok(());
+    }
+    let model = match model {
+        None => Some(Arc::clone(&session.options().model)),
+        Some(name) => session
+            .models()
+            .into_iter()
+            .find(|it| it.name == *name)
+            .map(Arc::new),
+    };
+    let Some(model) = model else {
         return Ok(());
     };
-    let is_image = |content: &Content| matches!(content, Content::Image(_));
-    let is_audio = |content: &Content| matches!(content, Content::Audio(_));
     let name = &model.name;
-    if !model.images && input.iter().any(is_image) {
+    if !model.images && has_images {
         return Err(RpcError::invalid_params(format!(
             "{name} takes no images: choose another model, or set images = true for it in config.toml."
         )));
     }
-    if !model.audio && input.iter().any(is_audio) {
+    if !model.audio && has_audio {
         return Err(RpcError::invalid_params(format!(
             "{name} takes no audio: choose another model, or set audio = true in config.toml for one \
              of an OpenAI-compatible server that does."

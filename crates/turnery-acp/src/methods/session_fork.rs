@@ -20,5 +20,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<ForkSessionResponse, RpcE
     let source = SessionId::from(&*request.session_id.0);
     let session = setup.create(&call, Some(&source)).await?;
     let response = ForkSessionResponse::new(session.id().to_string());
-    Ok(with_options!(response, &session.options()))
+    Ok(with_options!(response, &session))
 }

@@ -18,5 +18,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<LoadSessionResponse, RpcE
     )?;
     let session = setup.open(&call, &request.session_id.0, true).await?;
     let response = LoadSessionResponse::new();
-    Ok(with_options!(response, &session.options()))
+    Ok(with_options!(response, &session))
 }

@@ -17,5 +17,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     )?;
     let session = setup.create(&call, None).await?;
     let response = NewSessionResponse::new(session.id().to_string());
-    Ok(with_options!(response, &session.options()))
+    Ok(with_options!(response, &session))
 }

@@ -17,5 +17,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     )?;
     let session = setup.open(&call, &request.session_id.0, false).await?;
     let response = ResumeSessionResponse::new();
-    Ok(with_options!(response, &session.options()))
+    Ok(with_options!(response, &session))
 }

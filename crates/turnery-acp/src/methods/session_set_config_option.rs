@@ -25,6 +25,6 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
         send_line(call.connection.peer.out(), line).await;
     }
     Ok(SetSessionConfigOptionResponse::new(
-        shared::encode_config_options(&session.options()),
+        shared::encode_config_options(&session),
     ))
 }

@@ -6,7 +6,7 @@ use crate::{
     methods::session_ports::session_ports,
     server::{
         command_updates, connection::Connection, encoder::SharedEncoder, mcp_server_reports,
-        method_call::MethodCall, params::check_absolute, rpc_error::RpcError,
+        method_call::MethodCall, model_list_updates, params::check_absolute, rpc_error::RpcError,
     },
     transport::writer::send_line,
     v1::mcp_servers,
@@ -125,6 +125,8 @@ async fn register_session(
     if let Some(other) = call.connection.insert_session(session.clone(), encoder) {
         other.close().await;
     }
-    mcp_server_reports::watch_servers(&session, &call.connection, call.scope.responded.clone());
+    let responded = &call.scope.responded;
+    mcp_server_reports::watch_servers(&session, &call.connection, responded.clone());
+    model_list_updates::send_later_models(&session, &call.connection, responded.clone());
     session
 }

@@ -54,7 +54,7 @@ pub(crate) fn encode_model_change(version: AcpVersion, session: &Session) -> Vec
 
 /// Encodes all options, which include the mode.
 fn encode_v2_options(session: &Session) -> Vec<u8> {
-    let options = v2::shared::encode_config_options(&session.options());
+    let options = v2::shared::encode_config_options(session);
     let update = SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options));
     update_writer::update_line(session.id().as_str(), &update)
 }

@@ -10,12 +10,13 @@ use turnery_tools::Mode;
 
 /// Adds modes, options and `_meta` of a session to the response that opens it.
 macro_rules! with_options {
-    ($response:expr, $options:expr) => {
+    ($response:expr, $session:expr) => {{
+        let (session, options) = ($session, $session.options());
         $response
-            .modes(crate::v1::config_options::encode_modes($options))
-            .config_options(crate::v1::shared::encode_config_options($options))
-            .meta(crate::view::session_options::session_meta($options))
-    };
+            .modes(crate::v1::config_options::encode_modes(&options))
+            .config_options(crate::v1::shared::encode_config_options(session))
+            .meta(crate::view::session_options::session_meta(&options))
+    }};
 }
 
 pub(crate) use with_options;
@@ -39,7 +40,5 @@ pub(crate) fn encode_mode_update(session: &Session) -> SessionUpdate {
 
 /// Encodes all options as a `config_option_update`.
 pub(crate) fn encode_config_update(session: &Session) -> SessionUpdate {
-    SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(encode_config_options(
-        &session.options(),
-    )))
+    SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(encode_config_options(session)))
 }

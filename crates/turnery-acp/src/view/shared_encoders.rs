@@ -22,9 +22,7 @@ macro_rules! define_shared_encoders {
             ToolCallLocation, ToolKind,
         };
         use serde_json::Value;
-        use turnery_agent::{
-            PermissionChoice, PermissionChoiceKind, Protocol, SessionOptions, view,
-        };
+        use turnery_agent::{PermissionChoice, PermissionChoiceKind, Protocol, Session, view};
         use turnery_engine::{
             CallKind, CompactionBlock, Content, Location, PlanPriority, PlanStatus, Timestamp,
         };
@@ -200,7 +198,8 @@ macro_rules! define_shared_encoders {
 
         /// Encodes all options of a session, most important first (CFG-2, CFG-5). Each has values, which
         /// include the current one (V2-21). No option is boolean (CFG-3).
-        pub(crate) fn encode_config_options(options: &SessionOptions) -> Vec<SessionConfigOption> {
+        pub(crate) fn encode_config_options(session: &Session) -> Vec<SessionConfigOption> {
+            let options = session.options();
             let modes: Vec<_> = Mode::ALL
                 .into_iter()
                 .map(|mode| {
@@ -208,12 +207,12 @@ macro_rules! define_shared_encoders {
                         .description(mode.description().to_owned())
                 })
                 .collect();
-            let models: Vec<_> = options
-                .models
-                .iter()
+            let models: Vec<_> = session
+                .models()
+                .into_iter()
                 .map(|model| {
                     let name = model.name.to_string();
-                    SessionConfigSelectOption::new(name, model.display_name.clone())
+                    SessionConfigSelectOption::new(name, model.display_name)
                 })
                 .collect();
             let thinking: Vec<_> = THINKING_LEVELS
@@ -226,9 +225,9 @@ macro_rules! define_shared_encoders {
                 .collect();
             vec![
                 SessionConfigOption::select(MODE, "Mode", options.mode.as_str(), modes)
-                    .description(mode_description(options))
+                    .description(mode_description(&options))
                     .category(SessionConfigOptionCategory::Mode),
-                SessionConfigOption::select(MODEL, "Model", options.model.clone(), models)
+                SessionConfigOption::select(MODEL, "Model", options.model.name.to_string(), models)
                     .description("The model that answers".to_owned())
                     .category(SessionConfigOptionCategory::Model),
                 SessionConfigOption::select(

@@ -14,6 +14,7 @@ mod hidden_characters;
 mod history_commands;
 mod judge;
 mod key_page;
+mod later_models;
 mod login;
 mod many_sessions;
 mod mcp_servers;

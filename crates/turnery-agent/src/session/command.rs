@@ -49,6 +49,8 @@ pub(crate) enum SessionCommand {
 pub(crate) enum OptionChange {
     Mode(Mode),
     Model(ModelName),
+    /// Looks the current model up again: its provider may have stated more about it.
+    ReloadModel,
     Thinking(Thinking),
     Protocol(Protocol),
     Title(String),

@@ -25,7 +25,7 @@ use tokio::sync::{
 };
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, LoopId, LoopRecord, SessionId};
-use turnery_models::Thinking;
+use turnery_models::{ModelInfo, ModelName, ModelRegistry, Thinking};
 use turnery_store::{Store, StoreError};
 use turnery_tools::{McpServers, Mode};
 
@@ -42,6 +42,9 @@ pub(super) struct SessionShared {
     pub(super) store: Arc<dyn Store>,
     pub(super) observable: EventSource,
     pub(super) options: Receiver<SessionOptions>,
+    pub(super) models: Arc<ModelRegistry>,
+    /// Model of the settings, with which the session began.
+    pub(super) configured_model: ModelName,
     pub(super) servers: Option<Arc<McpServers>>,
     /// Cancels every prompt started so far; replaced by a new token at each cancel.
     pub(super) all: Mutex<CancellationToken>,
@@ -303,6 +306,26 @@ impl Session {
         self.shared.options.borrow().clone()
     }
 
+    /// Returns the models to choose from: the listed ones, the configured one if it has a key, and the current one.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelInfo> {
+        let (models, configured) = (&self.shared.models, &self.shared.configured_model);
+        let mut list = models.list_models();
+        // The user must be able to switch back to the configured model.
+        let home = models.require_key(configured).ok();
+        let home = home.and_then(|()| models.model(configured).ok());
+        let current = Arc::clone(&self.shared.options.borrow().model);
+        for info in [home.as_ref().map(|home| home.info()), Some(&*current)]
+            .into_iter()
+            .flatten()
+        {
+            if list.iter().all(|listed| listed.name != info.name) {
+                list.insert(0, info.clone());
+            }
+        }
+        list
+    }
+
     /// Sets the permission mode, effective from the next permission check, even within a running prompt.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), SetOptionError> {
         self.set(OptionChange::Mode(mode)).await
@@ -311,6 +334,11 @@ impl Session {
     /// Sets the model, effective from the next turn.
     pub async fn set_model(&self, name: &str) -> Result<(), SetOptionError> {
         self.set(OptionChange::Model(name.parse()?)).await
+    }
+
+    /// Takes over what the model's provider has stated about it since it was set, effective from the next turn.
+    pub async fn reload_model(&self) -> Result<(), SetOptionError> {
+        self.set(OptionChange::ReloadModel).await
     }
 
     /// Sets the thinking level, effective from the next turn.

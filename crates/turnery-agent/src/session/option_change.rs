@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::{oneshot, watch};
-use turnery_models::{Model, ModelInfo, ModelName, ModelRegistry, Thinking};
+use turnery_models::{Model, ModelName, Thinking};
 use turnery_store::{SessionPatch, StoreError};
 use turnery_tools::Mode;
 
@@ -40,18 +40,21 @@ impl PendingOptionChange {
         conversation: &Conversation,
         reply: oneshot::Sender<Result<(), SetOptionError>>,
     ) -> Option<Self> {
-        let option = match change {
-            OptionChange::Mode(mode) => ResolvedOption::Mode(mode),
-            OptionChange::Model(name) => match env.models.model(&name) {
-                Ok(model) => ResolvedOption::Model(model),
-                Err(unknown) => {
-                    let _ = reply.send(Err(unknown.into()));
-                    return None;
-                }
-            },
-            OptionChange::Title(title) => ResolvedOption::Title(title),
-            OptionChange::Thinking(thinking) => ResolvedOption::Thinking(thinking),
-            OptionChange::Protocol(protocol) => ResolvedOption::Protocol(protocol),
+        let model = |name: &ModelName| env.models.model(name).map(ResolvedOption::Model);
+        let resolved = match change {
+            OptionChange::Mode(mode) => Ok(ResolvedOption::Mode(mode)),
+            OptionChange::Model(name) => model(&name),
+            OptionChange::ReloadModel => model(&env.model.info().name),
+            OptionChange::Title(title) => Ok(ResolvedOption::Title(title)),
+            OptionChange::Thinking(thinking) => Ok(ResolvedOption::Thinking(thinking)),
+            OptionChange::Protocol(protocol) => Ok(ResolvedOption::Protocol(protocol)),
+        };
+        let option = match resolved {
+            Ok(option) => option,
+            Err(unknown) => {
+                let _ = reply.send(Err(unknown.into()));
+                return None;
+            }
         };
         let mut patch = SessionPatch::default();
         match &option {
@@ -107,11 +110,8 @@ impl ResolvedOption {
             }
             Self::Model(model) => {
                 env.model = model;
-                let models = selectable_models(&env.models, &*env.model, &env.settings.model);
-                options.send_modify(|options| {
-                    options.model = env.model.info().name.to_string();
-                    options.models = models;
-                });
+                let info = Arc::new(env.model.info().clone());
+                options.send_modify(|options| options.model = info);
             }
             Self::Title(title) => conversation.info.title = Some(title),
             Self::Thinking(thinking) => {
@@ -124,22 +124,4 @@ impl ResolvedOption {
             }
         }
     }
-}
-
-/// Returns the selectable models: the listed ones, the configured one if it has a key, and the current one.
-pub(crate) fn selectable_models(
-    models: &ModelRegistry,
-    current: &dyn Model,
-    configured: &ModelName,
-) -> Vec<ModelInfo> {
-    let mut list = models.list_models();
-    // The user must be able to switch back to the configured model.
-    let home = models.require_key(configured).ok();
-    let home = home.and_then(|()| models.model(configured).ok());
-    for model in [home.as_deref(), Some(current)].into_iter().flatten() {
-        if list.iter().all(|info| info.name != model.info().name) {
-            list.insert(0, model.info().clone());
-        }
-    }
-    list
 }

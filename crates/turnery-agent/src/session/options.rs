@@ -11,15 +11,13 @@ use turnery_engine::{Limits, LoopId};
 use turnery_models::{ModelInfo, ModelName, Thinking};
 use turnery_tools::{Mode, TraceContext};
 
-/// Current options of a session, and the models to choose from.
+/// Current options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Permission mode.
     pub mode: Mode,
-    /// Current `provider/model`.
-    pub model: String,
-    /// Selectable models, including the current one.
-    pub models: Vec<ModelInfo>,
+    /// Current model.
+    pub model: Arc<ModelInfo>,
     /// Thinking level.
     pub thinking: Thinking,
     /// How the model acts.

@@ -9,7 +9,6 @@ use super::{
     env::SessionEnv,
     handle::{Session, SessionShared},
     inbox::Inbox,
-    option_change::selectable_models,
     output::SessionOutput,
     system_prompt::SystemPrompt,
     task::SessionTask,
@@ -58,8 +57,7 @@ impl SessionParts<'_> {
         }
         let options = SessionOptions {
             mode: env.policy.mode,
-            model: env.model.info().name.to_string(),
-            models: selectable_models(&env.models, &*env.model, &settings.model),
+            model: Arc::new(env.model.info().clone()),
             thinking: settings.thinking,
             protocol: settings.protocol,
             sandbox: settings
@@ -77,6 +75,8 @@ impl SessionParts<'_> {
             store: Arc::clone(&env.store),
             observable: events,
             options: receiver,
+            models: Arc::clone(&env.models),
+            configured_model: settings.model.clone(),
             servers: servers.clone(),
             all: Mutex::default(),
             open: SharedCounter::default(),

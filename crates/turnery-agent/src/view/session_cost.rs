@@ -62,6 +62,9 @@ impl SessionCost {
     /// configured one, whose configured price then stays.
     pub(super) fn set_answering_model(&mut self, provider: &str, model: &str) {
         let Some(agent) = &self.agent else { return };
+        if self.model.split_once('/') == Some((provider, model)) {
+            return;
+        }
         let models = agent.models();
         let is_configured = self.model.split_once('/').is_some_and(|(own, model)| {
             own == provider && models.is_price_configured(&ModelName::new(own, model))

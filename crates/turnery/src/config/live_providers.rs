@@ -7,7 +7,7 @@ use super::{
     default_model::choose_default_model,
     file_watch::FileWatch,
     key_file::{FileStamp, KeyFile, StoredKey, StoredKeys},
-    model_lists::{LOCAL_TIMEOUT, ModelLists},
+    model_lists::{AwaitedLists, ModelLists},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -302,10 +302,10 @@ impl LiveProviders {
         &self.model_lists
     }
 
-    /// Queries all providers that can be used for their models, and waits up to `wait` for those on other machines.
-    pub(crate) async fn discover_within(&self, wait: Duration) {
+    /// Queries all providers that can be used for their models, and waits for the awaited ones.
+    pub(crate) async fn query_models(&self, awaited: AwaitedLists) {
         let now = Arc::clone(&self.state().providers);
-        self.model_lists.discover(&now, wait).await;
+        self.model_lists.discover(&now, awaited).await;
     }
 
     /// Deletes all stored keys.
@@ -325,7 +325,11 @@ impl ProviderSource for LiveProviders {
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.discover_within(LOCAL_TIMEOUT))
+        Box::pin(self.query_models(AwaitedLists::Keyless))
+    }
+
+    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        self.model_lists.pending()
     }
 
     fn offered(&self) -> Arc<[ProviderConfig]> {

@@ -1,24 +1,24 @@
 //! Queries which models the user's servers and providers list.
 //!
 //! Queried are the providers that need no key, such as Ollama at its default port, and those that have one. All are
-//! queried at once with short timeouts, and answers are cached. The list of a provider with a key may arrive later: nobody
-//! waits long for it.
+//! queried at once with short timeouts, and answers are cached. Sessions do not wait for the list of a provider with a key:
+//! it adds models, but does not decide which model is used.
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use turnery_models::{ProviderConfig, ServedModel, is_listed_model, is_loopback, served_models};
 
 /// Environment variable that restricts queries to addresses that the user configured if set to `off`.
 const LOCAL_SERVERS_VARIABLE: &str = "TURNERY_LOCAL_SERVERS";
-/// Timeout of a query to this machine, and time that a session waits for the lists of other machines.
-pub(crate) const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout of a query to this machine, and time that a session waits for servers without a key.
+const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Timeout of a query to another machine.
-pub(crate) const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which the answer of a server without a key is fresh: it may be started at any time.
 const FRESH: Duration = Duration::from_secs(3);
 /// Time for which the list of a provider with a key is fresh.
@@ -34,6 +34,33 @@ pub(crate) struct ModelLists {
     answers: Arc<Mutex<Answers>>,
     /// Held while queries are started and awaited.
     discovery_lock: tokio::sync::Mutex<()>,
+    /// Number of running queries.
+    running: watch::Sender<usize>,
+}
+
+/// Lists that [`ModelLists::discover`] waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AwaitedLists {
+    /// Those of servers without a key, which decide which model is used by default, for a short time.
+    Keyless,
+    /// Those of all providers.
+    All,
+}
+
+/// Counts a query while it runs.
+struct RunningQuery(watch::Sender<usize>);
+
+impl RunningQuery {
+    fn new(running: watch::Sender<usize>) -> Self {
+        running.send_modify(|running| *running += 1);
+        Self(running)
+    }
+}
+
+impl Drop for RunningQuery {
+    fn drop(&mut self) {
+        self.0.send_modify(|running| *running -= 1);
+    }
 }
 
 #[derive(Default)]
@@ -60,11 +87,11 @@ struct Answer {
 }
 
 impl ModelLists {
-    /// Queries the providers in `all` whose answers are not fresh, and waits up to `wait` for those of other machines.
-    pub(crate) async fn discover(&self, all: &[ProviderConfig], wait: Duration) {
+    /// Queries the providers in `all` whose answers are not fresh, and waits for the awaited ones.
+    pub(crate) async fn discover(&self, all: &[ProviderConfig], awaited: AwaitedLists) {
         let _asking = self.discovery_lock.lock().await;
         let asks_all = std::env::var_os(LOCAL_SERVERS_VARIABLE).is_none_or(|value| value != "off");
-        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+        let mut queries = Vec::new();
         for provider in all.iter().filter(|it| it.require_key().is_ok()) {
             if self.has_fresh_answer(provider) {
                 continue;
@@ -75,19 +102,39 @@ impl ModelLists {
                 continue;
             }
             store_answer(&self.answers, provider, None);
-            match is_loopback(&provider.base_url) {
-                true => here.push(self.query(provider.clone(), LOCAL_TIMEOUT)),
-                false => elsewhere.push(self.query(provider.clone(), REMOTE_TIMEOUT)),
+            let limit = match is_loopback(&provider.base_url) {
+                true => LOCAL_TIMEOUT,
+                false => REMOTE_TIMEOUT,
+            };
+            let query = self.query(provider.clone(), limit);
+            if awaited == AwaitedLists::All || provider.is_keyless() {
+                queries.push(query);
             }
         }
-        let elsewhere = timeout(wait, join_all(elsewhere));
+        let wait = match awaited {
+            AwaitedLists::Keyless => LOCAL_TIMEOUT,
+            AwaitedLists::All => REMOTE_TIMEOUT,
+        };
         // Queries that take longer go on in the background.
-        let _ = tokio::join!(join_all(here), elsewhere);
+        let _ = timeout(wait, join_all(queries)).await;
+    }
+
+    /// Waits until no query is running; `None` if none is.
+    pub(crate) fn pending(&self) -> Option<BoxFuture<'static, ()>> {
+        let mut running = self.running.subscribe();
+        if *running.borrow_and_update() == 0 {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let _ = running.wait_for(|running| *running == 0).await;
+        }))
     }
 
     fn query(&self, provider: ProviderConfig, wait: Duration) -> JoinHandle<()> {
         let answers = Arc::clone(&self.answers);
+        let query = RunningQuery::new(self.running.clone());
         tokio::spawn(async move {
+            let _query = query;
             let list = served_models(&provider, wait).await;
             store_answer(&answers, &provider, Some(list));
         })
@@ -255,4 +302,46 @@ fn offered_models(provider: &ProviderConfig, listed: &[ServedModel]) -> Vec<Stri
         .filter(|name| is_listed_model(name) && !provider.models.contains(name))
         .take(MAX_FURTHER_MODELS);
     provider.models.iter().chain(further).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_applied_once_per_answer() {
+        let lists = ModelLists::default();
+        let configured: Arc<[ProviderConfig]> = ProviderConfig::standard_from_env(&|_| None).into();
+        for name in ["first", "second"] {
+            let model = ServedModel {
+                name: name.to_owned(),
+                ..ServedModel::default()
+            };
+            let ollama = configured.iter().find(|it| it.name == "ollama").unwrap();
+            store_answer(&lists.answers, ollama, Some(Ok(vec![model])));
+            let with_models = lists.apply_models(Arc::clone(&configured));
+            let again = lists.apply_models(Arc::clone(&configured));
+            assert!(Arc::ptr_eq(&with_models, &again), "{name}");
+            let ollama = with_models.iter().find(|it| it.name == "ollama").unwrap();
+            assert_eq!(ollama.models, [name]);
+        }
+    }
+
+    /// Sessions wait for servers without a key only.
+    #[tokio::test(start_paused = true)]
+    async fn list_of_a_provider_with_a_key_is_pending() {
+        let lists = ModelLists::default();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1", silent.local_addr().unwrap());
+        let acme = ProviderConfig {
+            key: Some("k".to_owned().into()),
+            ..ProviderConfig::new("acme", turnery_models::Api::OpenAi, address)
+        };
+        let all = [acme];
+        lists.discover(&all, AwaitedLists::Keyless).await;
+        assert!(lists.failure(&all[0]).is_none());
+        lists.pending().expect("a query").await;
+        assert!(lists.failure(&all[0]).is_some(), "the time is over");
+        assert!(lists.pending().is_none());
+    }
 }

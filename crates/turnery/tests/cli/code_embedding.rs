@@ -120,7 +120,7 @@ async fn candidates_have_variables_of_their_own() {
     ]);
     let session = agent.build().new_session().open().await.unwrap();
     run(&session, "begin").await;
-    let model: turnery_sdk::models::ModelName = session.options().model.parse().unwrap();
+    let model: turnery_sdk::models::ModelName = session.options().model.name.clone();
     let tried = session.evaluate(
         vec![Content::text("add")],
         vec![model.clone().into(), model.clone().into(), model.into()],

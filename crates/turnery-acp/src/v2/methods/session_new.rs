@@ -20,7 +20,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     let session = setup.create(&call, None).await?;
     let options = session.options();
     Ok(NewSessionResponse::new(session.id().as_str())
-        .config_options(encode_config_options(&options))
+        .config_options(encode_config_options(&session))
         .meta(session_meta(&options))
         .available_commands(list_available_commands(&options, &[])))
 }

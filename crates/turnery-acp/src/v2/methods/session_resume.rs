@@ -39,7 +39,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     send_line(call.connection.peer.out(), to.lines).await;
     let options = session.options();
     Ok(ResumeSessionResponse::new()
-        .config_options(encode_config_options(&options))
+        .config_options(encode_config_options(&session))
         .meta(session_meta(&options))
         .available_commands(list_available_commands(&options, &[])))
 }

@@ -20,6 +20,6 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
     };
     set_option(&session, &request.config_id.0, &value.0).await?;
     Ok(SetSessionConfigOptionResponse::new(
-        shared::encode_config_options(&session.options()),
+        shared::encode_config_options(&session),
     ))
 }

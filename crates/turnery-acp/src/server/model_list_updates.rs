@@ -1,0 +1,47 @@
+//! Sends the models of providers whose lists arrive after a session was opened.
+
+use crate::{
+    server::{connection::Connection, session_updates},
+    transport::writer::send_line,
+};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use turnery_agent::Session;
+use turnery_models::ModelName;
+
+/// Starts a task that sends the session's options again once all lists of models have arrived, if they add a model.
+/// Sends nothing before `answered` fires, and nothing for a session that was closed.
+pub(crate) fn send_later_models(
+    session: &Session,
+    connection: &Arc<Connection>,
+    answered: CancellationToken,
+) {
+    let Some(arrived) = connection.agent.models().pending_lists() else {
+        return;
+    };
+    let before = model_names(session);
+    let (session, connection) = (session.clone(), Arc::downgrade(connection));
+    tokio::spawn(async move {
+        answered.cancelled().await;
+        arrived.await;
+        let Some(connection) = connection.upgrade() else {
+            return;
+        };
+        let current = session.options().model;
+        let known = connection.agent.models().model(&current.name);
+        if known.is_ok_and(|known| *known.info() != *current) {
+            // If it fails, the session goes on with what was known before.
+            let _ = session.reload_model().await;
+        }
+        let is_open = connection.session(session.id().as_str()).is_ok();
+        if is_open && model_names(&session) != before {
+            let line = session_updates::encode_model_change(connection.version(), &session);
+            send_line(connection.peer.out(), line).await;
+        }
+    });
+}
+
+fn model_names(session: &Session) -> Vec<ModelName> {
+    let models = session.models().into_iter();
+    models.map(|model| model.name).collect()
+}

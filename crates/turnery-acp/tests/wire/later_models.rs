@@ -1,0 +1,113 @@
+//! Lists of models that arrive after a session was opened.
+
+use crate::{
+    harness::{TestClient, result_of},
+    login::connect,
+};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_agent::{Agent, Settings, SettingsError, SettingsResolver};
+use turnery_models::{Api, ModelRegistry, ProviderConfig, ProviderSource, ServedModel};
+use turnery_store::MemoryStore;
+use turnery_tools::Toolbox;
+
+/// The provider `acme`, whose list of models arrives when the test says so.
+#[derive(Clone)]
+struct SlowLists {
+    models: Arc<Mutex<Vec<&'static str>>>,
+    arrived: CancellationToken,
+}
+
+impl SlowLists {
+    fn agent(&self) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::new(MemoryStore::new()),
+            Arc::new(ModelRegistry::from_source(Arc::new(self.clone()))),
+            Toolbox::coding(),
+            Arc::new(self.clone()),
+        ))
+    }
+}
+
+impl ProviderSource for SlowLists {
+    fn current(&self) -> Arc<[ProviderConfig]> {
+        let models = self.models.lock().expect("no panic");
+        let acme = ProviderConfig {
+            key: Some(SecretString::from("k")),
+            models: models.iter().map(|&name| name.to_owned()).collect(),
+            ..ProviderConfig::new("acme", Api::OpenAi, "http://127.0.0.1:9/v1")
+        };
+        Arc::from([acme])
+    }
+
+    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        let arrived = self.arrived.clone();
+        (!arrived.is_cancelled()).then(|| arrived.cancelled_owned().boxed())
+    }
+
+    fn served_model(&self, _: &ProviderConfig, model: &str) -> Option<ServedModel> {
+        self.arrived.is_cancelled().then(|| ServedModel {
+            name: model.to_owned(),
+            images: Some(false),
+            ..ServedModel::default()
+        })
+    }
+}
+
+impl SettingsResolver for SlowLists {
+    fn settings(&self, _: &[PathBuf]) -> Result<Settings, SettingsError> {
+        Ok(Settings::new(
+            "acme/m".parse().expect("a name"),
+            "You are a test.",
+        ))
+    }
+}
+
+/// Returns the names of the models that options offer.
+fn offered(options: &Value) -> Vec<&str> {
+    let options = options.as_array().expect("options");
+    let model = options.iter().find(|option| option["id"] == "model");
+    let values = model.expect("models")["options"].as_array();
+    let values = values.expect("values").iter();
+    values.filter_map(|value| value["value"].as_str()).collect()
+}
+
+fn is_option_update(message: &Value) -> bool {
+    message["params"]["update"]["sessionUpdate"] == "config_option_update"
+}
+
+/// A session does not wait for lists of models: they follow in an update, and what they say of its own model holds then.
+#[test]
+fn session_gets_models_that_arrive_later() {
+    let lists = SlowLists {
+        models: Arc::new(Mutex::new(vec!["m"])),
+        arrived: CancellationToken::new(),
+    };
+    let mut client: TestClient = connect(lists.agent(), None, json!({}));
+    let answer = client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
+    let made = result_of(&answer);
+    assert_eq!(offered(&made["configOptions"]), ["acme/m", "offline"]);
+    lists.models.lock().expect("no panic").push("n");
+    lists.arrived.cancel();
+    let update = client.wait_for(is_option_update);
+    assert_eq!(update["params"]["sessionId"], made["sessionId"]);
+    let options = &update["params"]["update"]["configOptions"];
+    assert_eq!(offered(options), ["acme/m", "acme/n", "offline"]);
+
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
+    let prompt = json!({"sessionId": made["sessionId"], "prompt": [image]});
+    let refused = client.request("session/prompt", prompt);
+    let details = refused["error"]["data"]["details"].to_string();
+    assert!(details.contains("acme/m takes no images"), "{refused}");
+
+    client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
+    client.close_input();
+    let (_, messages) = client.join();
+    assert!(!messages.iter().any(is_option_update), "{messages:?}");
+}
