@@ -13,7 +13,7 @@ use crate::{
     cost_report::CostReport,
     session::{RememberedApprovals, Session, SessionEnv, SessionParts},
     settings::{Settings, SettingsResolver},
-    trace_sink::{ModelCallTracer, TraceSink},
+    trace_sink::{TraceSink, Tracer},
     usage_report::UsageReport,
 };
 use std::{
@@ -35,7 +35,7 @@ pub struct Agent {
     models: Arc<ModelRegistry>,
     toolbox: Toolbox,
     settings_resolver: Arc<dyn SettingsResolver>,
-    tracer: ModelCallTracer,
+    tracer: Tracer,
     /// Environment variables hidden from MCP servers.
     hidden_env: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Agent {
             models,
             toolbox,
             settings_resolver,
-            tracer: ModelCallTracer::default(),
+            tracer: Tracer::default(),
             hidden_env: Vec::new(),
         }
     }
@@ -70,7 +70,7 @@ impl Agent {
     /// Reports every model call to `sink`, in all sessions opened from now on (LASH-99).
     #[must_use]
     pub fn with_trace(mut self, sink: Arc<dyn TraceSink>) -> Self {
-        self.tracer = ModelCallTracer::new(sink);
+        self.tracer = Tracer::new(sink);
         self
     }
 

@@ -57,7 +57,7 @@ pub use settings::{Settings, SettingsError, SettingsResolver};
 pub use sink::{ActivityLog, ActivitySink, PromptSinks};
 pub use sub_agent::SubAgentTool;
 pub use tokio_util::sync::CancellationToken;
-pub use trace_sink::{ModelCallAttempt, TraceSink};
+pub use trace_sink::{ModelCallAttempt, PromptStart, TraceSink};
 pub use turnery_engine::{render_value, usage};
 pub use usage_report::{UsageReport, UsageRow};
 

@@ -7,6 +7,7 @@ use crate::{
     login::key_page,
     logs,
     runtime::FailoverRuntime,
+    telemetry::Telemetry,
     watchdog::Watchdog,
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -47,7 +48,9 @@ pub(crate) fn serve(
     let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);
     let store: Arc<dyn Store> = Arc::new(app.open_store()?.with_inline_runtime(runtime.inline()));
-    let agent = Arc::new(app.into_agent(Arc::clone(&store)));
+    let telemetry = Telemetry::start();
+    let trace = telemetry.sink(&app.live_providers);
+    let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
         // The first session offers the models that are found.
@@ -78,16 +81,13 @@ pub(crate) fn serve(
     watchdog.beat();
     // A drain takes as long as its prompts; that time does not count.
     let since = watchdog.leaving_since().filter(|_| !args.drain);
-    let spent = since.map_or(Duration::ZERO, |since| since.elapsed());
+    let spent = || since.map_or(Duration::ZERO, |since| since.elapsed());
+    let left = || SHUTDOWN_TIMEOUT.saturating_sub(spent());
     // Let the store flush while there is time. A hanging disk must not delay the exit.
-    if !watchdog.drop_within(
-        store,
-        SHUTDOWN_TIMEOUT
-            .saturating_sub(spent)
-            .max(MIN_STORE_CLOSE_TIMEOUT),
-    ) {
+    if !watchdog.drop_within(store, left().max(MIN_STORE_CLOSE_TIMEOUT)) {
         tracing::warn!("the store of sessions takes too long to close");
     }
+    telemetry.finish(left(), || watchdog.beat());
     watchdog.beat();
     tracing::debug!("served until {:?}", served??);
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use crate::{
     args::GlobalOptions,
     config::{Config, LiveProviders, Paths, environment, providers},
     settings_resolver::SettingsSources,
+    telemetry,
     toolbox::toolbox,
 };
 use std::{
@@ -11,7 +12,8 @@ use std::{
     sync::Arc,
 };
 use turnery_agent::{
-    Agent, NotifyTool, Settings, SettingsError, SettingsResolver as _, notification_policy,
+    Agent, NotifyTool, Settings, SettingsError, SettingsResolver as _, TraceSink,
+    notification_policy,
 };
 use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
@@ -88,8 +90,12 @@ impl App {
         }
     }
 
-    /// Returns the agent, with `store` as its session store.
-    pub(crate) fn into_agent(self, store: Arc<dyn Store>) -> Agent {
+    /// Returns the agent, with `store` as its session store. `trace` receives all that it does.
+    pub(crate) fn into_agent(
+        self,
+        store: Arc<dyn Store>,
+        trace: Option<Arc<dyn TraceSink>>,
+    ) -> Agent {
         // Commands never see a variable that holds a key, whatever its name.
         let hidden = self.hidden_env();
         let passed = self.pass_env.iter().filter(|name| !hidden.contains(name));
@@ -102,19 +108,25 @@ impl App {
                 .with_effect_policy(notification_policy()),
             false => toolbox(shell).with_effect_policy(EffectPolicy::deny_all()),
         };
-        Agent::new(
+        let agent = Agent::new(
             store,
             Arc::new(self.model_registry()),
             toolbox,
             Arc::new(self.settings_resolver),
         )
-        .with_hidden_env(hidden)
+        .with_hidden_env(hidden);
+        match trace {
+            Some(trace) => agent.with_trace(trace),
+            None => agent,
+        }
     }
 
     /// Names of environment variables that hold keys.
     pub(crate) fn hidden_env(&self) -> Vec<String> {
         let providers = self.live_providers.configured().iter();
-        providers.map(|it| it.key_hint.clone()).collect()
+        let keys = providers.map(|it| it.key_hint.clone());
+        keys.chain(telemetry::SECRET_VARIABLES.map(str::to_owned))
+            .collect()
     }
 
     /// Returns the settings of a session in `roots`.
@@ -219,7 +231,7 @@ mod tests {
             config: Some(config),
         };
         let app = App::load(&global, Config::default());
-        let agent = app.into_agent(Arc::new(MemoryStore::new()));
+        let agent = app.into_agent(Arc::new(MemoryStore::new()), None);
         assert_eq!(
             effects_of_call(agent.toolbox().clone()).await,
             Vec::<Value>::new()

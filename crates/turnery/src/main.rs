@@ -17,6 +17,7 @@ mod runtime;
 mod sessions;
 mod settings_resolver;
 mod slash_commands;
+mod telemetry;
 mod terminal_text;
 mod tool;
 mod toolbox;

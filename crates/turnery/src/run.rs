@@ -26,6 +26,7 @@ use crate::{
     config::Config,
     logs,
     runtime::current_thread_runtime,
+    telemetry::{self, Telemetry},
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
@@ -46,7 +47,7 @@ use tokio::{
 };
 use turnery_agent::{
     CancellationToken, ClientPorts, FinishRule, PromptError, PromptOptions, PromptResult, Session,
-    Settings, ValueSchema,
+    Settings, TraceSink, ValueSchema,
 };
 use turnery_engine::Content;
 use turnery_store::Store;
@@ -144,8 +145,9 @@ fn execute_job(
     job: impl FnOnce() -> anyhow::Result<Job>,
 ) -> ExitCode {
     let began = Instant::now();
+    let telemetry = Telemetry::start();
     let mut result = match job() {
-        Ok(job) => run_in_runtime(global, job).unwrap_or_else(|error| {
+        Ok(job) => run_in_runtime(global, job, &telemetry).unwrap_or_else(|error| {
             let mut result = RunResult::from_error(&error);
             if is_broken_pipe(&error) {
                 // A reader that closes the pipe early, as in `turnery run ... | head`, is not an error.
@@ -169,6 +171,8 @@ fn execute_job(
             output_thread::write_json_line(&mut io::stdout().lock(), &result)
         }
     };
+    // After the result, which need not wait for a slow collector.
+    telemetry.finish(telemetry::FLUSH_TIMEOUT, || {});
     match written {
         Ok(()) => ExitCode::from(result.exit_code),
         Err(_) => ExitCode::from(result.exit_code.max(exit::ERROR)),
@@ -215,15 +219,20 @@ fn read_content(prompt: Option<&str>, attached: &AttachedFiles) -> anyhow::Resul
     prompt_input::build_content(prompt_input::join_prompt(argument, &piped), attached)
 }
 
-fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult> {
+fn run_in_runtime(
+    global: &GlobalOptions,
+    job: Job,
+    telemetry: &Telemetry,
+) -> anyhow::Result<RunResult> {
     let runtime = current_thread_runtime()?;
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
     let app = App::load(global, job.flags.clone());
     let store: Arc<dyn Store> = Arc::new(app.open_store()?);
+    let trace = telemetry.sink(&app.live_providers);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
-        run_job(app, Arc::clone(&store), job).await
+        run_job(app, Arc::clone(&store), trace, job).await
     });
     watchdog.beat();
     // Drops running tasks, and with them the processes that they started.
@@ -235,7 +244,12 @@ fn run_in_runtime(global: &GlobalOptions, job: Job) -> anyhow::Result<RunResult>
     result
 }
 
-async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
+async fn run_job(
+    app: App,
+    store: Arc<dyn Store>,
+    trace: Option<Arc<dyn TraceSink>>,
+    job: Job,
+) -> anyhow::Result<RunResult> {
     let Job {
         action: work,
         target,
@@ -249,7 +263,7 @@ async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<Ru
         SessionTarget::New(cwd) => Some(app.usable_settings(resolve_cwd(cwd.clone())?).await?),
         SessionTarget::Newest(_) | SessionTarget::InFolder(..) | SessionTarget::Stored(_) => None,
     };
-    let agent = app.into_agent(Arc::clone(&store));
+    let agent = app.into_agent(Arc::clone(&store), trace);
     if let Some(Settings { model, limits, .. }) = &begins_with {
         job::check_media_support(&agent, model, work.new_content())?;
         job::check_prices(&agent, limits, work.called_models(model))?;

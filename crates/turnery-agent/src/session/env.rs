@@ -6,9 +6,7 @@ use super::{
     effect_delivery::EffectOutbox,
     price::{UnknownPriceError, known_price},
 };
-use crate::{
-    client::Client, finish::FinalAnswerFormat, settings::Settings, trace_sink::ModelCallTracer,
-};
+use crate::{client::Client, finish::FinalAnswerFormat, settings::Settings, trace_sink::Tracer};
 use std::sync::Arc;
 use tokio::sync::watch;
 use turnery_engine::{Limits, Price};
@@ -30,7 +28,7 @@ pub(crate) struct SessionEnv {
     pub(crate) settings: Settings,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) policy: Policy,
-    pub(crate) tracer: ModelCallTracer,
+    pub(crate) tracer: Tracer,
     /// Approvals of the session that the user sees: its own, or its topmost parent's.
     pub(crate) approvals: RememberedApprovals,
     /// Options of the session, for its candidates: their mode is no more permissive than its own, even if that becomes

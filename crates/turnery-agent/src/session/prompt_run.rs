@@ -17,6 +17,7 @@ use crate::{
     code_mode::Protocol,
     hooks::{HookCx, HookList},
     sink::SinkDriver,
+    trace_sink::{PromptStart, PromptTrace},
 };
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
@@ -138,6 +139,7 @@ impl SessionTask {
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             });
         };
+        let trace = self.start_trace(&scope);
         let mut scope = PromptScope {
             last_loop_number: last_used_loop_number(&opened, self.conversation.last_lost_loop),
             ..scope
@@ -160,10 +162,23 @@ impl SessionTask {
         if end.as_ref().map_or(true, |result| !result.is_stored) {
             self.conversation.last_lost_loop = scope.last_loop_number;
         }
+        trace.end(end.as_ref().ok().map(|result| &result.outcome));
         guard.release_lane(&self.env.store).await;
         end.map(|result| PromptResult {
             turns: scope.budget.turns_taken(),
             ..result
+        })
+    }
+
+    fn start_trace(&self, scope: &PromptScope) -> PromptTrace {
+        let info = &self.conversation.info;
+        self.env.tracer.start_prompt(&PromptStart {
+            prompt_id: &scope.prompt_id,
+            session_id: &info.id,
+            agent_id: &self.env.settings.agent_id,
+            model: &scope.model_or(&self.env.model).info().name,
+            spawned_by: info.spawned_by.as_ref(),
+            trace: &scope.trace,
         })
     }
 

@@ -5,9 +5,14 @@ use crate::{
     toy::{ToyStep, model_error, usage_of},
 };
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
-use turnery_engine::ModelErrorKind;
-use turnery_sdk::{ModelCallAttempt, PromptOptions, SessionExt as _, TraceSink, usage::source};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use turnery_engine::{Event, EventKind, ModelErrorKind, Outcome, PromptId, Response, TurnStop};
+use turnery_sdk::{
+    ModelCallAttempt, PromptOptions, PromptStart, SessionExt as _, TraceSink, usage::source,
+};
 
 // proves: LASH-99, LASH-112, I12, R9
 #[tokio::test(start_paused = true)]
@@ -105,6 +110,7 @@ async fn dropped_call_is_traced_as_not_accepted() {
         shape,
         json!({
             "session_id": first.id(),
+            "prompt_id": calls[0].prompt_id,
             "loop_id": calls[0].loop_id,
             "source": "turn",
             "model": "toy/one",
@@ -131,6 +137,128 @@ impl TraceSink for Broken {
     fn record(&self, _call: &ModelCallAttempt) {
         panic!("{}", model_error());
     }
+
+    fn receive_response(&self, _call: &ModelCallAttempt, _response: &Response) {
+        panic!("{}", model_error());
+    }
+
+    fn start_prompt(&self, _prompt: &PromptStart<'_>) {
+        panic!("{}", model_error());
+    }
+
+    fn receive_event(&self, _prompt_id: &PromptId, _event: &Event) {
+        panic!("{}", model_error());
+    }
+
+    fn end_prompt(&self, _prompt_id: &PromptId, _outcome: Option<&Outcome>) {
+        panic!("{}", model_error());
+    }
+}
+
+/// Writes down what it receives: one line each, with the number of the prompt.
+#[derive(Default)]
+struct Journal(Mutex<(Vec<PromptId>, Vec<String>)>);
+
+impl Journal {
+    fn push(&self, prompt_id: &PromptId, text: &str) {
+        let (prompts, lines) = &mut *self.0.lock().unwrap();
+        let known = prompts.iter().position(|it| it == prompt_id);
+        let number = known.unwrap_or_else(|| {
+            prompts.push(prompt_id.clone());
+            prompts.len() - 1
+        });
+        lines.push(format!("{number} {text}"));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().1.clone()
+    }
+}
+
+impl TraceSink for Journal {
+    fn record(&self, call: &ModelCallAttempt) {
+        let text = match call.retry_wait {
+            Some(wait) => format!("retry after {} ms", wait.as_millis()),
+            None => format!(
+                "call of {}, used: {}",
+                call.requested_model(),
+                call.accepted
+            ),
+        };
+        self.push(&call.prompt_id, &text);
+    }
+
+    fn receive_response(&self, call: &ModelCallAttempt, response: &Response) {
+        self.push(&call.prompt_id, &format!("response: {}", response.text()));
+    }
+
+    fn start_prompt(&self, prompt: &PromptStart<'_>) {
+        let (agent, model) = (prompt.agent_id, prompt.model);
+        let is_child = prompt.spawned_by.is_some();
+        let text = format!("start of {agent} with {model}, child: {is_child}");
+        self.push(prompt.prompt_id, &text);
+    }
+
+    fn receive_event(&self, prompt_id: &PromptId, event: &Event) {
+        match &event.kind {
+            kind if kind.is_streaming() => self.push(prompt_id, "fragment"),
+            EventKind::ToolExecutionStart { tool_name, .. } => {
+                self.push(prompt_id, &format!("start of {tool_name}"));
+            }
+            EventKind::ToolExecutionEnd { tool_name, .. } => {
+                self.push(prompt_id, &format!("end of {tool_name}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn end_prompt(&self, prompt_id: &PromptId, outcome: Option<&Outcome>) {
+        let text = match outcome {
+            Some(Outcome::Stopped(TurnStop::Cancelled)) => "cancelled",
+            Some(outcome) if outcome.is_finished() => "finished",
+            _ => "failed",
+        };
+        self.push(prompt_id, text);
+    }
+}
+
+// proves: LASH-99
+#[tokio::test(start_paused = true)]
+async fn sink_receives_prompts_from_start_to_end() {
+    let mut world = World::new(vec![
+        vec![
+            ToyStep::Retry(1),
+            ToyStep::Say("hm"),
+            ToyStep::Call("c", "look"),
+        ],
+        vec![ToyStep::Say("done")],
+        vec![ToyStep::Say("b"), ToyStep::Hang],
+    ]);
+    let journal: Arc<Journal> = Arc::default();
+    world.agent = world.agent.with_trace(journal.clone());
+    let session = world.session().await;
+    run_hello(&session).await;
+    let mut stream = session.new_prompt("hello").stream().unwrap();
+    stream.next().await.unwrap();
+    session.cancel_prompts();
+    stream.finish().await.unwrap();
+    assert_eq!(
+        journal.lines(),
+        [
+            "0 start of turnery with toy/one, child: false",
+            "0 retry after 1000 ms",
+            "0 response: hm",
+            "0 call of toy/one, used: true",
+            "0 start of look",
+            "0 end of look",
+            "0 response: done",
+            "0 call of toy/one, used: true",
+            "0 finished",
+            "1 start of turnery with toy/one, child: false",
+            "1 call of toy/one, used: false",
+            "1 cancelled",
+        ]
+    );
 }
 
 // proves: LASH-99

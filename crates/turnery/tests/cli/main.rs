@@ -7,6 +7,8 @@ mod backpressure;
 mod client_terminal;
 mod code_embedding;
 mod code_mode;
+#[cfg(feature = "otel")]
+mod collector;
 mod command_policy;
 mod costs;
 mod editor;
@@ -29,6 +31,8 @@ mod login_acp;
 mod loop_commands;
 mod mcp;
 mod missing_landlock;
+#[cfg(not(feature = "otel"))]
+mod missing_telemetry;
 mod notify;
 mod orphans;
 mod output_schema;
@@ -43,5 +47,7 @@ mod shutdown;
 mod slash_commands;
 mod startup;
 mod subcommands;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod terminal;
 mod try_models;

@@ -98,6 +98,7 @@ impl SessionTask {
         .to_request();
         let call = ModelCallContext {
             session_id: self.conversation.info.id.clone(),
+            prompt_id: scope.prompt_id.clone(),
             loop_id: records[0].loop_id.clone(),
             source: source::EVALUATION,
             model: &name,
@@ -105,7 +106,7 @@ impl SessionTask {
         let tracer = self.env.tracer.clone();
         let judge = Arc::clone(&evaluation.judge);
         let judging = async {
-            let mut running = RunningModel::start(judge, request, tracer.begin(call));
+            let mut running = RunningModel::start(judge, request, tracer.begin_call(call));
             loop {
                 if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
                     return end;

@@ -175,6 +175,8 @@ impl LoopRun<'_> {
     pub(super) fn dispatch_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Emit(event) | Effect::Publish(event) => {
+                let tracer = &self.task.env.tracer;
+                tracer.trace_event(&self.scope.prompt_id, &event);
                 self.queue.push(QueuedEffect::ShowEvent(event));
             }
             Effect::CallModel { tool_choice, .. } => {
@@ -352,11 +354,13 @@ impl LoopRun<'_> {
     ) -> impl FnOnce() -> ModelCallTrace + Send + use<> {
         let tracer = self.task.env.tracer.clone();
         let session_id = self.task.conversation.info.id.clone();
+        let prompt_id = self.scope.prompt_id.clone();
         let loop_id = self.machine.spec().loop_id.clone();
         let model = Arc::clone(model);
         move || {
-            tracer.begin(ModelCallContext {
+            tracer.begin_call(ModelCallContext {
                 session_id,
+                prompt_id,
                 loop_id,
                 source,
                 model: &model.info().name,

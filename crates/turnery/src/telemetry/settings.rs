@@ -1,0 +1,247 @@
+//! Reads the `OTEL_*` variables that decide whether telemetry is exported, and how.
+//!
+//! The exporter itself reads the endpoints and headers, and the SDK the sampler, resource attributes and batch sizes.
+
+use crate::config::environment::EnvLookup;
+use std::{path::PathBuf, time::Duration};
+
+/// Time limit of an export without `OTEL_EXPORTER_OTLP_TIMEOUT`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Values of `OTEL_TRACES_SAMPLER` that the SDK knows.
+const SAMPLERS: [&str; 6] = [
+    "always_on",
+    "always_off",
+    "traceidratio",
+    "parentbased_always_on",
+    "parentbased_always_off",
+    "parentbased_traceidratio",
+];
+
+/// Telemetry that the environment asks for.
+#[derive(Debug, PartialEq)]
+pub(super) struct TelemetrySettings {
+    /// True if spans are exported.
+    pub(super) has_traces: bool,
+    /// True if metrics are exported.
+    pub(super) has_metrics: bool,
+    /// True if spans carry prompts, answers, arguments and results.
+    pub(super) captures_content: bool,
+    /// Name of the service; `None` if the variables with resource attributes have one.
+    pub(super) service_name: Option<&'static str>,
+    /// Time limit of an export.
+    pub(super) timeout: Duration,
+    /// Addresses of the collector, without the path of a signal.
+    pub(super) endpoints: Vec<String>,
+    /// File with root certificates (PEM) that are trusted besides those of the system.
+    pub(super) ca_file: Option<PathBuf>,
+    /// `traceparent` and `tracestate` of the process that started this one.
+    pub(super) parent: Vec<(&'static str, String)>,
+}
+
+impl TelemetrySettings {
+    /// Reads the settings; `None` if no telemetry is asked for. Fails with what is wrong, and where.
+    pub(super) fn read(lookup: EnvLookup<'_>) -> Result<Option<Self>, String> {
+        if is_true(lookup("OTEL_SDK_DISABLED")) {
+            return Ok(None);
+        }
+        let endpoint = lookup("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let mut endpoints = Vec::new();
+        let mut reads_signal = |signal: &str| {
+            let name = format!("OTEL_{signal}_EXPORTER");
+            let own = lookup(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+            let is_asked = match lookup(&name).as_deref() {
+                None => own.is_some() || endpoint.is_some(),
+                Some("otlp") => true,
+                Some("none") => false,
+                Some(other) => {
+                    return Err(format!("{name} is {other:?}; use `otlp` or `none`"));
+                }
+            };
+            if is_asked {
+                check_protocol(lookup, signal)?;
+                let default = || "http://localhost:4318".to_owned();
+                endpoints.push(own.or_else(|| endpoint.clone()).unwrap_or_else(default));
+            }
+            Ok(is_asked)
+        };
+        let has_traces = reads_signal("TRACES")?;
+        let has_metrics = reads_signal("METRICS")?;
+        if !has_traces && !has_metrics {
+            return Ok(None);
+        }
+        let sampler = lookup("OTEL_TRACES_SAMPLER");
+        if let Some(sampler) = sampler.filter(|it| !SAMPLERS.contains(&it.as_str())) {
+            let known = SAMPLERS.join(", ");
+            return Err(format!(
+                "OTEL_TRACES_SAMPLER is {sampler:?}; use one of {known}"
+            ));
+        }
+        let attributes = lookup("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+        let mut attributes = attributes.split(',').filter_map(|it| it.split_once('='));
+        let is_named = lookup("OTEL_SERVICE_NAME").is_some()
+            || attributes.any(|(name, _)| name.trim() == "service.name");
+        Ok(Some(Self {
+            has_traces,
+            has_metrics,
+            captures_content: captures_content(lookup),
+            service_name: (!is_named).then_some("turnery"),
+            timeout: read_timeout(lookup)?,
+            endpoints,
+            ca_file: lookup("OTEL_EXPORTER_OTLP_CERTIFICATE").map(PathBuf::from),
+            parent: [("traceparent", "TRACEPARENT"), ("tracestate", "TRACESTATE")]
+                .into_iter()
+                .filter_map(|(key, name)| Some((key, lookup(name)?)))
+                .collect(),
+        }))
+    }
+}
+
+fn is_true(value: Option<String>) -> bool {
+    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
+/// Returns true if content is asked for: with `true`, or with one of the later values that include spans.
+fn captures_content(lookup: EnvLookup<'_>) -> bool {
+    let value = lookup("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").unwrap_or_default();
+    let value = value.trim().to_ascii_lowercase();
+    ["true", "span_only", "span_and_event"].contains(&value.as_str())
+}
+
+/// Fails if a protocol other than the supported one is asked for.
+fn check_protocol(lookup: EnvLookup<'_>, signal: &str) -> Result<(), String> {
+    let names = [
+        format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"),
+        "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(),
+    ];
+    let found = names
+        .iter()
+        .find_map(|name| Some((name, lookup(name.as_str())?)));
+    match found {
+        Some((name, protocol)) if protocol != "http/protobuf" => Err(format!(
+            "{name} is {protocol:?}; only `http/protobuf` is supported, which collectors take at port 4318"
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn read_timeout(lookup: EnvLookup<'_>) -> Result<Duration, String> {
+    let names = [
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+    ];
+    let found = names.iter().find_map(|name| Some((name, lookup(name)?)));
+    let Some((name, text)) = found else {
+        return Ok(DEFAULT_TIMEOUT);
+    };
+    match text.trim().parse() {
+        Ok(0) | Err(_) => Err(format!(
+            "{name} is {text:?}; use a number of milliseconds, such as 10000"
+        )),
+        Ok(millis) => Ok(Duration::from_millis(millis)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads settings from these variables.
+    fn read(variables: &[(&str, &str)]) -> Result<Option<TelemetrySettings>, String> {
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        TelemetrySettings::read(&move |name| {
+            let found = variables.iter().find(|(it, _)| it == name);
+            found.map(|(_, value)| value.clone())
+        })
+    }
+
+    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+
+    #[test]
+    fn nothing_is_exported_unless_asked_for() {
+        for variables in [
+            &[][..],
+            &[("OTEL_SERVICE_NAME", "desk")],
+            &[("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")],
+            &[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")],
+            &[("OTEL_TRACES_EXPORTER", "none")],
+            &[
+                ENDPOINT,
+                ("OTEL_TRACES_EXPORTER", "none"),
+                ("OTEL_METRICS_EXPORTER", "none"),
+            ],
+        ] {
+            assert_eq!(read(variables), Ok(None), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn signals_follow_their_variables() {
+        for (variables, traces, metrics) in [
+            (&[ENDPOINT][..], true, true),
+            (&[ENDPOINT, ("OTEL_METRICS_EXPORTER", "none")], true, false),
+            (&[("OTEL_TRACES_EXPORTER", "otlp")], true, false),
+            (
+                &[("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://a/m")],
+                false,
+                true,
+            ),
+        ] {
+            let settings = read(variables).unwrap().unwrap();
+            let found = (settings.has_traces, settings.has_metrics);
+            assert_eq!(found, (traces, metrics), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_capture_no_content_and_name_turnery() {
+        let settings = read(&[ENDPOINT]).unwrap().unwrap();
+        assert!(!settings.captures_content);
+        assert_eq!(settings.service_name, Some("turnery"));
+        assert_eq!(settings.timeout, Duration::from_secs(10));
+        assert_eq!(settings.parent, []);
+        for named in [
+            ("OTEL_SERVICE_NAME", "desk"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "a=b, service.name=desk"),
+        ] {
+            let settings = read(&[ENDPOINT, named]).unwrap().unwrap();
+            assert_eq!(settings.service_name, None, "{named:?}");
+        }
+    }
+
+    #[test]
+    fn content_is_captured_on_request_only() {
+        let name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+        for (value, captures) in [
+            ("true", true),
+            ("True", true),
+            ("SPAN_ONLY", true),
+            ("SPAN_AND_EVENT", true),
+            ("EVENT_ONLY", false),
+            ("NO_CONTENT", false),
+            ("false", false),
+            ("1", false),
+        ] {
+            let settings = read(&[ENDPOINT, (name, value)]).unwrap().unwrap();
+            assert_eq!(settings.captures_content, captures, "{value}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_name_variable_and_remedy() {
+        for (name, value, remedy) in [
+            ("OTEL_TRACES_EXPORTER", "zipkin", "use `otlp` or `none`"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "`http/protobuf`"),
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", "port 4318"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "such as 10000"),
+            ("OTEL_TRACES_SAMPLER", "sometimes", "always_on, always_off"),
+        ] {
+            let problem = read(&[ENDPOINT, (name, value)]).unwrap_err();
+            assert!(problem.starts_with(name), "{problem}");
+            assert!(problem.contains(remedy), "{problem}");
+        }
+    }
+}
