@@ -1,7 +1,7 @@
 //! Implements Gemini `generateContent`, always streaming:
 //! <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>.
 
-mod generation;
+pub(crate) mod generation;
 mod part;
 mod request;
 mod stream;

@@ -7,6 +7,7 @@ use crate::{ModelInfo, ModelRequest, context_hash::ContextHash};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use turnery_engine::{
     AudioData, AudioFormat, CallId, Content, DocumentData, ImageData, LlmMessage, Message,
+    MessageStop,
 };
 
 /// Result of a call whose real result was never stored.
@@ -70,6 +71,7 @@ pub(crate) fn build_history<'a>(
                 provider,
                 model,
                 request,
+                stop,
                 ..
             } => {
                 let requested = request.as_ref().map_or(model, |request| &request.model);
@@ -83,7 +85,7 @@ pub(crate) fn build_history<'a>(
                     (Some(context), Some(answered)) => context.to_hex() == *answered,
                 };
                 let has_reasoning = content.iter().any(is_reasoning);
-                let keeps_reasoning = has_reasoning && is_own && fits();
+                let keeps_reasoning = has_reasoning && is_whole(*stop) && is_own && fits();
                 let kept = |item: &&Content| is_sent_back(item, keeps_reasoning);
                 push_assistant(&mut turns, content.iter().filter(kept).collect());
                 let answers: Vec<CallResult<'_>> = message
@@ -197,6 +199,16 @@ pub(crate) fn document_placeholder<'a>(document: &DocumentData) -> InputContent<
 /// Returns true if there is only white space. Stops at the first other character, unlike `trim`.
 fn is_blank(text: &str) -> bool {
     text.trim_start().is_empty()
+}
+
+/// Returns false for a response that failed or was cancelled, whose reasoning is not complete.
+fn is_whole(stop: MessageStop) -> bool {
+    match stop {
+        MessageStop::Stop | MessageStop::Length | MessageStop::ToolUse | MessageStop::GuardRail => {
+            true
+        }
+        MessageStop::Error | MessageStop::Aborted => false,
+    }
 }
 
 fn is_reasoning(item: &Content) -> bool {

@@ -26,6 +26,7 @@ mod model_list;
 mod model_name;
 mod model_overrides;
 mod openai;
+mod parallel_calls;
 #[cfg(test)]
 mod property_tests;
 mod providers;

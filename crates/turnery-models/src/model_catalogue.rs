@@ -4,6 +4,7 @@
 //! there at the date of the file; the user's configuration and what a server reports take precedence.
 
 use crate::{
+    gemini::generation,
     model_overrides::strip_date,
     providers::{host_of, is_in_domain},
 };
@@ -155,6 +156,7 @@ struct ModelRow {
     audio: bool,
     #[serde(default)]
     documents: bool,
+    /// Left out for Gemini, whose models are told by their names.
     thinking: Option<ThinkingControl>,
     price: Option<PriceRow>,
 }
@@ -242,27 +244,27 @@ impl CatalogueModel {
     /// Returns what the file says of the model. A row that cannot be read counts as missing; a test prevents that.
     fn entry(&self) -> Option<&CatalogueEntry> {
         let parse = || {
-            serde_json::from_str(self.row.get())
-                .ok()
-                .map(ModelRow::into)
+            let row: ModelRow = serde_json::from_str(self.row.get()).ok()?;
+            Some(row.into_entry(self.name))
         };
         self.entry.get_or_init(parse).as_ref()
     }
 }
 
-impl From<ModelRow> for CatalogueEntry {
-    fn from(row: ModelRow) -> Self {
-        Self {
+impl ModelRow {
+    fn into_entry(self, name: &str) -> CatalogueEntry {
+        let thinking = self.thinking.or_else(|| generation::thinking_control(name));
+        CatalogueEntry {
             facts: ModelFacts {
-                context: row.context,
-                output: row.output,
-                images: row.images,
-                audio: row.audio,
-                documents: row.documents,
-                reasoning: row.thinking.is_some(),
-                thinking: row.thinking,
+                context: self.context,
+                output: self.output,
+                images: self.images,
+                audio: self.audio,
+                documents: self.documents,
+                reasoning: thinking.is_some(),
+                thinking,
             },
-            price: row.price.map(Price::from),
+            price: self.price.map(Price::from),
         }
     }
 }

@@ -6,7 +6,6 @@ mod call_id_map;
 mod chunk;
 mod messages;
 pub(crate) mod model_families;
-mod parallel_calls;
 pub(crate) mod quirks;
 mod reasoning_details;
 mod replayed_reasoning;

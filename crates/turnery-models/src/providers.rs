@@ -1,7 +1,10 @@
 //! Table of the providers known by name, one file each, with look-ups by name and by URL.
 
 use crate::{
-    openai::{model_families, quirks::Quirks},
+    openai::{
+        model_families,
+        quirks::{Quirks, ThinkingSwitch},
+    },
     provider::{Api, ProviderConfig},
 };
 use reqwest::Url;
@@ -80,6 +83,8 @@ struct KnownProvider {
     enforces_schemas: bool,
     /// True if Chat Completions accepts documents.
     takes_documents: bool,
+    /// True if Responses wants the calls of a response directly before their outputs.
+    groups_calls: bool,
     /// Deviations from the common ground of Chat Completions.
     quirks: Quirks,
     /// Returns the quirks for the model with a family name, from those of the host for its family.
@@ -104,6 +109,7 @@ impl KnownProvider {
         check_path: None,
         enforces_schemas: false,
         takes_documents: false,
+        groups_calls: false,
         quirks: Quirks::DEFAULT,
         for_model: |_, quirks| quirks,
     };
@@ -235,7 +241,31 @@ pub(crate) fn quirks_at(base_url: &str, model: &str) -> Quirks {
     let name = model_families::family_name(model);
     match served_at(base_url) {
         Some(known) => (known.for_model)(&name, model_families::adapt(&name, known.quirks)),
-        None => model_families::adapt(&name, Quirks::DEFAULT),
+        None => adapt_own_server(
+            base_url,
+            &name,
+            model_families::adapt(&name, Quirks::DEFAULT),
+        ),
+    }
+}
+
+/// Default port of Ollama, which has levels for Qwen too and ignores arguments of the template.
+const OLLAMA_PORT: u16 = 11434;
+
+/// Returns the quirks of a server that is no known provider: most often llama.cpp, vLLM or SGLang, where the template of
+/// Qwen's models decides whether they think: <https://qwen.readthedocs.io/en/latest/deployment/vllm.html>.
+fn adapt_own_server(base_url: &str, name: &str, quirks: Quirks) -> Quirks {
+    let port = Url::parse(base_url).ok().and_then(|url| url.port());
+    match name.starts_with("qwen3") && port != Some(OLLAMA_PORT) {
+        true if qwen::has_one_mode(name) => Quirks {
+            thinking: ThinkingSwitch::None,
+            ..quirks
+        },
+        true => Quirks {
+            thinking: ThinkingSwitch::TemplateArgument,
+            ..quirks
+        },
+        false => quirks,
     }
 }
 
@@ -247,6 +277,11 @@ pub(crate) fn enforces_schemas_at(base_url: &str) -> bool {
 /// Returns true if the server at `base_url` accepts documents.
 pub(crate) fn takes_documents_at(base_url: &str) -> bool {
     served_at(base_url).is_some_and(|known| known.takes_documents)
+}
+
+/// Returns true if the server at `base_url` wants the calls of a response directly before their outputs.
+pub(crate) fn groups_calls_at(base_url: &str) -> bool {
+    served_at(base_url).is_some_and(|known| known.groups_calls)
 }
 
 /// Returns the path that checks a key at `base_url`, if the list of models does not.
@@ -440,6 +475,7 @@ mod tests {
     }
 
     /// Quirk 36.
+    // proves: RESPONSES-36
     #[test]
     fn responses_is_the_default_at_openai_only() {
         let chosen = |url: &str| configured("openai", &[("OPENAI_BASE_URL", url)]).api;

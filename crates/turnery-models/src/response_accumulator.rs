@@ -1,5 +1,6 @@
 //! Accumulates the deltas of a streamed response, in the order of the model.
 
+use crate::parallel_calls::PARALLEL_TOOL;
 use serde_json::Value;
 use std::borrow::Cow;
 use turnery_engine::{CallId, Content, ModelDelta, ResponseSize, ToolCall, parse_call_args};
@@ -149,7 +150,8 @@ impl ResponseAccumulator {
         out.push(delta);
     }
 
-    /// Appends to the arguments of the call at `at`.
+    /// Appends to the arguments of the call at `at`. Those of the made-up tool for parallel calls are not shown: the
+    /// calls inside take its place at the end.
     pub(crate) fn append_args(&mut self, at: usize, fragment: &str, out: &mut Vec<ModelDelta>) {
         let Some(ResponseBlock::Call { name, args, .. }) = self.blocks.get_mut(at) else {
             return;
@@ -159,6 +161,9 @@ impl ResponseAccumulator {
         }
         args.push_str(fragment);
         self.size.add_bytes(fragment.len());
+        if name == PARALLEL_TOOL {
+            return;
+        }
         out.push(ModelDelta::ToolCallArgs {
             block: block_number(at),
             name: truncate_tool_name(name),

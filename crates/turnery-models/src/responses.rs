@@ -20,8 +20,16 @@ use turnery_engine::CallIds;
 
 /// Dialect of Responses.
 pub(crate) struct Responses {
+    host: ResponsesHost,
+}
+
+/// How a server deviates from the common ground.
+#[derive(Clone, Copy, Debug)]
+struct ResponsesHost {
     output_limit: OutputLimit,
     enforces_schemas: bool,
+    /// True if the server rejects a response in which text or reasoning follows a call (quirk 60).
+    groups_calls: bool,
 }
 
 /// When the output limit of a model is sent.
@@ -40,16 +48,19 @@ impl Responses {
     pub(crate) fn new(base_url: &str, is_limit_chosen: bool) -> Self {
         let is_openai = providers::is_openai_at(base_url);
         let limit = providers::quirks_at(base_url, "").limit;
+        let output_limit = match (is_limit_chosen, limit) {
+            (true, _) => OutputLimit::Always,
+            (false, LimitField::MaxCompletionTokens | LimitField::MaxTokens) => {
+                OutputLimit::IfKnown
+            }
+            (false, LimitField::Omitted) => OutputLimit::Never,
+        };
         Self {
-            output_limit: match (is_limit_chosen, limit) {
-                (true, _) => OutputLimit::Always,
-                (false, LimitField::MaxCompletionTokens | LimitField::MaxTokens) => {
-                    OutputLimit::IfKnown
-                }
-                (false, LimitField::Omitted) if is_openai => OutputLimit::IfKnown,
-                (false, LimitField::Omitted) => OutputLimit::Never,
+            host: ResponsesHost {
+                output_limit,
+                enforces_schemas: is_openai || providers::enforces_schemas_at(base_url),
+                groups_calls: providers::groups_calls_at(base_url),
             },
-            enforces_schemas: is_openai || providers::enforces_schemas_at(base_url),
         }
     }
 }
@@ -71,7 +82,7 @@ impl ApiDialect for Responses {
     }
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, self.output_limit, self.enforces_schemas, request)
+        request::encode_request(info, self.host, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::ResponsesReader {
@@ -85,31 +96,78 @@ mod tests {
     use crate::{ModelName, Thinking};
     use serde_json::{Value, json};
     use std::sync::Arc;
-    use turnery_engine::{Content, DocumentData, LlmMessage, Message};
+    use turnery_engine::{Content, DocumentData, LlmMessage, Message, MessageStop, ToolCall};
 
     /// Returns the request body that the server at `url` receives, with a document in the prompt.
     fn body(url: &str, is_limit_chosen: bool, model: &str) -> Value {
-        let mut info = ModelInfo::new(ModelName::new("p", model), "openai_responses");
-        info.documents = true;
-        info.max_output = 900;
-        let mut request =
-            ModelRequest::single_question("s".into(), "", "m", String::new(), Thinking::Default);
         let document = Content::Document(DocumentData {
             name: "a.pdf".to_owned(),
             mime_type: "application/pdf".to_owned(),
             base64: "JVBE".into(),
         });
+        let content = vec![document];
+        body_of(url, is_limit_chosen, model, Message::User { content })
+    }
+
+    /// Returns the request body for a conversation of one message.
+    fn body_of(url: &str, is_limit_chosen: bool, model: &str, message: Message) -> Value {
+        let mut info = ModelInfo::new(ModelName::new("p", model), "openai_responses");
+        info.documents = true;
+        info.max_output = 900;
+        let mut request =
+            ModelRequest::single_question("s".into(), "", "m", String::new(), Thinking::Default);
         request.messages = Arc::new(vec![Arc::new(LlmMessage {
             message_id: "m".into(),
             turn_id: None,
-            message: Message::User {
-                content: vec![document],
-            },
+            message,
         })]);
         let body = Responses::new(url, is_limit_chosen).body(&info, &request);
         serde_json::from_slice(&body.unwrap()).unwrap()
     }
 
+    /// Reasoning or text after a call ends its group of calls for DeepSeek: pydantic/pydantic-ai#7448.
+    // proves: RESPONSES-60
+    #[test]
+    fn calls_are_grouped_for_deepseek_only() {
+        let reasoning = |text: &str| Content::Opaque {
+            provider: "p".to_owned(),
+            value: json!({"type": "reasoning", "summary": [], "encrypted_content": text}),
+        };
+        let call = |id: &str| Content::ToolCall(ToolCall::new(id, "read", json!({})));
+        let response = Message::Assistant {
+            content: vec![
+                reasoning("1"),
+                call("a"),
+                reasoning("2"),
+                call("b"),
+                Content::text("so"),
+            ],
+            stop: MessageStop::ToolUse,
+            model: "deepseek-v4-pro".to_owned(),
+            provider: "p".to_owned(),
+            usage: None,
+            error: None,
+            request: None,
+        };
+        for (url, expected) in [
+            (
+                "https://api.deepseek.com/v1",
+                ["reasoning", "reasoning", "message", "a", "b", "a", "b"],
+            ),
+            (
+                "https://api.openai.com/v1",
+                ["reasoning", "a", "reasoning", "b", "message", "a", "b"],
+            ),
+        ] {
+            let body = body_of(url, false, "deepseek-v4-pro", response.clone());
+            let items = body["input"].as_array().unwrap().iter();
+            let kinds = items.map(|item| item["call_id"].as_str().or(item["type"].as_str()));
+            let kinds: Vec<&str> = kinds.flatten().collect();
+            assert_eq!(kinds, expected, "{url}");
+        }
+    }
+
+    // proves: RESPONSES-77
     #[test]
     fn document_is_sent_as_a_file() {
         assert_eq!(
@@ -120,6 +178,7 @@ mod tests {
         );
     }
 
+    // proves: RESPONSES-82
     #[test]
     fn output_limit_is_sent_if_known_or_chosen() {
         let openai = "https://api.openai.com/v1";

@@ -190,6 +190,7 @@ mod tests {
     }
 
     /// Servers of the same API elsewhere may refuse the mark, and so do older models.
+    // proves: ANTHROPIC-54, ANTHROPIC-78, CHAT-54, CHAT-78, RESPONSES-54, RESPONSES-78
     #[test]
     fn schemas_are_enforced_where_provider_and_model_can() {
         let enforced = [true, false, false, false];

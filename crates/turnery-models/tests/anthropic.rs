@@ -117,6 +117,7 @@ fn deltas() -> Vec<ModelDelta> {
 }
 
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-110
+// proves: ANTHROPIC-72
 #[tokio::test]
 async fn response_does_not_depend_on_one_cut() {
     assert_same_when_cut_anywhere(
@@ -129,6 +130,7 @@ async fn response_does_not_depend_on_one_cut() {
     .await;
 }
 
+// proves: ANTHROPIC-72
 #[test]
 fn response_does_not_depend_on_many_cuts() {
     assert_same_when_cut_randomly(
@@ -142,12 +144,14 @@ fn response_does_not_depend_on_many_cuts() {
 
 /// LASH-25, C-31: within the head the connection is lost; after it, the response lacks its terminal event.
 // proves: LASH-25, C-31
+// proves: ANTHROPIC-47
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
     assert_truncated_is_an_error(Api::Anthropic, "claude-sonnet-4-5", ANSWER).await;
 }
 
 // proves: R9, TURN-53
+// proves: ANTHROPIC-49
 #[tokio::test]
 async fn mid_stream_error_is_retried_only_before_text() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
@@ -175,6 +179,7 @@ async fn mid_stream_error_is_retried_only_before_text() {
 }
 
 // proves: LASH-17, LASH-19, LASH-20
+// proves: ANTHROPIC-71
 #[tokio::test]
 async fn stop_reasons() {
     let of = |reason: &str| {
@@ -211,7 +216,8 @@ async fn stop_reasons() {
     assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
 }
 
-/// TURN-49: results in call order.
+/// TURN-49: results in call order. The output limit is always sent, because the API requires it.
+// proves: ANTHROPIC-82
 // proves: LASH-43
 #[tokio::test]
 async fn history_is_sent_completely() {
@@ -265,6 +271,7 @@ async fn history_is_sent_completely() {
 }
 
 // proves: LOOP-43, TURN-53
+// proves: ANTHROPIC-19
 #[tokio::test]
 async fn temperature_is_sent_only_without_thinking() {
     for (thinking, sent) in [
@@ -284,6 +291,7 @@ async fn temperature_is_sent_only_without_thinking() {
 }
 
 // A cache entry is keyed by the start of a request: settings, and all earlier messages.
+// proves: ANTHROPIC-83
 #[tokio::test]
 async fn turn_extends_the_previous_request() {
     let read = |id| tool_call(id, "read", json!({}));
@@ -341,6 +349,7 @@ async fn turn_extends_the_previous_request() {
 
 /// Quirk 46: a repeated start of the same message is harmless; the start of another one is an error, so that no call of
 /// the mixed response runs.
+// proves: ANTHROPIC-46
 #[tokio::test]
 async fn second_message_start_is_an_error_unless_repeated() {
     let start = ANSWER.split_inclusive("\n\n").next().unwrap();
@@ -357,6 +366,24 @@ async fn second_message_start_is_an_error_unless_repeated() {
     assert_eq!(
         error.message,
         "The answer of acme is not complete (the message \"msg_2\" starts within the message \"msg_1\"): try again."
+    );
+}
+
+/// A fragment belongs to the block that is open, whatever numbers the blocks have.
+// proves: ANTHROPIC-37
+#[tokio::test]
+async fn fragment_of_a_block_that_is_not_open_is_an_error() {
+    let sparse = ANSWER.replace("\"index\":3", "\"index\":7");
+    let foreign = ANSWER.replace("\"index\":3,\"delta\"", "\"index\":2,\"delta\"");
+    let server = serve(vec![event_response(&sparse), event_response(&foreign)]).await;
+    let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
+    let response = call_for_deltas(&*model, hello_request()).await.0;
+    assert_eq!(response.map(without_fingerprint), Ok(answer()));
+    let error = call_error(&*model).await;
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(
+        error.message.contains("block 2, which is not open"),
+        "{error}"
     );
 }
 
@@ -381,6 +408,7 @@ fn paused_part(number: u32, stop: &str) -> String {
 }
 
 /// Quirk 50: the content goes back as it is, and the parts are one response with continued block numbers.
+// proves: ANTHROPIC-50
 #[tokio::test]
 async fn paused_response_goes_on_within_the_call() {
     let search = |number: u32| Content::Opaque {
@@ -433,6 +461,7 @@ async fn paused_response_goes_on_within_the_call() {
 }
 
 /// Quirk 50: a server that pauses for ever does not keep the call.
+// proves: ANTHROPIC-50
 #[tokio::test]
 async fn response_that_pauses_for_ever_is_incomplete() {
     let replies = (0..20).map(|it| event_response(&paused_part(it, "pause_turn")));
@@ -460,6 +489,7 @@ async fn failure_after_a_pause_is_not_retried() {
 }
 
 /// Quirks 43, 47 and 48: responses that ended in a failure, too early, or with nothing at all.
+// proves: ANTHROPIC-43, ANTHROPIC-47, ANTHROPIC-48
 #[tokio::test]
 async fn responses_without_a_proper_end_are_errors() {
     let stopped = |reason: &str| {

@@ -66,6 +66,7 @@ fn content_types(message: &Value) -> Vec<&str> {
 
 /// Quirks 18 to 21: the parameters for each level by model, whether a temperature is sent, and whether the header for
 /// thinking between calls is. Sources: the migration guides of the models.
+// proves: ANTHROPIC-18, ANTHROPIC-19, ANTHROPIC-20, ANTHROPIC-21, ANTHROPIC-34, ANTHROPIC-81
 #[tokio::test]
 async fn thinking_level_is_mapped_for_each_model() {
     use Thinking::{Default, High, Low, Medium, Off};
@@ -205,6 +206,7 @@ async fn thinking_level_is_mapped_for_each_model() {
 }
 
 /// Quirk 22: a forced call is rejected while the model thinks, and models that always think reject it always.
+// proves: ANTHROPIC-12, ANTHROPIC-22
 #[tokio::test]
 async fn forced_call_is_sent_only_without_thinking() {
     for (model, level, choice) in [
@@ -238,6 +240,7 @@ async fn forced_call_is_sent_only_without_thinking() {
 }
 
 /// Quirk 2: ids of other providers are replaced, each by one id of its own, the same in every request.
+// proves: ANTHROPIC-2, ANTHROPIC-3
 #[tokio::test]
 async fn call_ids_are_accepted_distinct_and_stable() {
     let long = "x".repeat(65);
@@ -273,6 +276,7 @@ async fn call_ids_are_accepted_distinct_and_stable() {
 }
 
 /// Quirk 9: no block has empty or blank text, and no message is empty.
+// proves: ANTHROPIC-9
 #[tokio::test]
 async fn empty_text_is_never_sent() {
     let history = vec![
@@ -309,6 +313,7 @@ async fn empty_text_is_never_sent() {
 
 /// Quirks 7 and 16: each message with calls is followed by one message that starts with their results, in order, even if
 /// some came late, in other order, or not at all.
+// proves: ANTHROPIC-7, ANTHROPIC-16
 #[tokio::test]
 async fn results_directly_follow_their_calls_in_order() {
     let read = |id| tool_call(id, "read", json!({}));
@@ -377,6 +382,7 @@ fn continued(mut before: ModelRequest, response: Response) -> ModelRequest {
 
 /// Quirks 17 and 35: signed and redacted reasoning goes back byte for byte to the model that produced it, as long as the
 /// instructions, the tools and the messages before it are the same; otherwise it is left out.
+// proves: ANTHROPIC-17, ANTHROPIC-35
 #[tokio::test]
 async fn reasoning_goes_back_only_to_its_model_and_context() {
     let server = serve(vec![event_response(ANSWER); 7]).await;
@@ -432,6 +438,7 @@ async fn reasoning_goes_back_only_to_its_model_and_context() {
 }
 
 /// Models of other vendors do not sign their reasoning, and want it back in any later request.
+// proves: ANTHROPIC-23
 #[tokio::test]
 async fn unsigned_reasoning_goes_back_to_other_vendors() {
     let answer = ANSWER.replace(r#""signature":"Eq/+==""#, r#""signature":"""#);
@@ -523,6 +530,7 @@ async fn thinking_does_not_change_within_a_round() {
 }
 
 /// Quirk 58: at most four marks: the tools, the instructions, and the last two messages of the user.
+// proves: ANTHROPIC-58
 #[tokio::test]
 async fn cache_marks_are_at_most_four_and_in_place() {
     let read = |id| tool_call(id, "read", json!({}));
@@ -548,6 +556,7 @@ async fn cache_marks_are_at_most_four_and_in_place() {
 }
 
 /// A PDF goes as a document, an image as an image; a model without either gets a note instead.
+// proves: ANTHROPIC-63, ANTHROPIC-77
 #[tokio::test]
 async fn media_are_sent_only_to_models_that_take_them() {
     let document = Content::Document(DocumentData {

@@ -29,6 +29,7 @@ fn recorded_conversation() -> Vec<Message> {
     ]
 }
 
+// proves: CHAT-84
 #[tokio::test]
 async fn audio_model_is_sent_the_recording() {
     let audio = |data: &str, format: &str| json!({"type": "input_audio", "input_audio": {"data": data, "format": format}});
@@ -46,6 +47,7 @@ async fn audio_model_is_sent_the_recording() {
 
 /// The model of a session may change: audio that the new API does not accept would make every later prompt
 /// fail.
+// proves: ANTHROPIC-84
 #[tokio::test]
 async fn other_model_is_sent_a_placeholder() {
     let wav = "[a recording (audio/x-wav) is left out here: this model takes none]";

@@ -48,6 +48,7 @@ async fn anthropic_model_is_sent_documents() {
 }
 
 /// Quirk 63: a server that is not known to accept documents gets a note in their place.
+// proves: CHAT-63
 #[tokio::test]
 async fn unknown_server_is_sent_a_note() {
     let note = |name: &str| {

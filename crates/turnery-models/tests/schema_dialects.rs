@@ -47,6 +47,7 @@ async fn first_tool(server: &ModelServer, api: Api, model: &str) -> Value {
     server.bodies().remove(0)["tools"][0].clone()
 }
 
+// proves: ANTHROPIC-55
 #[tokio::test]
 async fn anthropic_property_names_go_and_come_back() {
     let server = serve(vec![event_response(ANTHROPIC_CALL)]).await;
@@ -73,6 +74,7 @@ async fn anthropic_property_names_go_and_come_back() {
     );
 }
 
+// proves: CHAT-55
 #[tokio::test]
 async fn chat_schema_depends_on_the_model() {
     let anything = json!({"anyOf": [
@@ -101,6 +103,27 @@ async fn chat_schema_depends_on_the_model() {
     }
 }
 
+// proves: RESPONSES-55
+#[tokio::test]
+async fn responses_schema_has_no_union_at_its_root() {
+    let body =
+        "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n";
+    let server = serve(vec![event_response(body)]).await;
+    let tool = first_tool(&server, Api::OpenAiResponses, "gpt-5.1").await;
+    assert_eq!(
+        tool["parameters"],
+        json!({
+            "type": "object",
+            "properties": {
+                "user id": {"$ref": "#/$defs/id", "description": "Whose."},
+                "limit": {},
+            },
+            "$defs": {"id": {"type": "string"}},
+        })
+    );
+}
+
+// proves: GEMINI-55
 #[tokio::test]
 async fn gemini_gets_parameters_as_json_schema() {
     let body = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]},\"finishReason\":\"STOP\"}]}\n\n";

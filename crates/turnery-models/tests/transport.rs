@@ -1,8 +1,12 @@
 //! Tests certificates and proxies with servers on loopback. Settings of the environment are tested in a process of their
 //! own, because they are read once.
 
+#[path = "battery/format.rs"]
+#[expect(dead_code, reason = "only streams are needed")]
+mod format;
 mod server;
 
+use format::Format;
 use rustls::{
     ServerConfig, ServerConnection,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
@@ -17,12 +21,13 @@ use std::{
     thread,
 };
 use turnery_engine::{ModelError, ModelErrorKind, Response};
-use turnery_models::{Api, CallLimits, ModelRegistry, ProviderConfig, RetryPolicy};
-
-const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+use turnery_models::{CallLimits, ModelName, ModelRegistry, ProviderConfig, RetryPolicy};
 
 /// Variable with the URL that [`call_from_environment`] calls.
 const URL_VARIABLE: &str = "TURNERY_TEST_URL";
+
+/// Variable with the format of that call.
+const FORMAT_VARIABLE: &str = "TURNERY_TEST_FORMAT";
 
 /// Valid until 2126, for `localhost`; the authority is in no trust store.
 fn certificate(name: &str) -> PathBuf {
@@ -31,7 +36,7 @@ fn certificate(name: &str) -> PathBuf {
 }
 
 /// Answers each HTTPS connection with a response; returns the URL.
-fn serve_https() -> String {
+fn serve_https(format: Format) -> String {
     let chain = CertificateDer::pem_file_iter(certificate("localhost.pem")).expect("a certificate");
     let key = PrivateKeyDer::from_pem_file(certificate("localhost.key")).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -51,19 +56,19 @@ fn serve_https() -> String {
             let mut stream = rustls::Stream::new(&mut tls, &mut socket);
             // A client that does not trust the certificate hangs up.
             if stream.read(&mut [0; 65536]).is_ok() {
-                let _ = stream.write_all(&event_response(OK_STREAM));
+                let _ = stream.write_all(&event_response(&format.text("Hi")));
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
             }
         }
     });
-    format!("https://localhost:{port}/v1")
+    format!("https://localhost:{port}{}", format.base_path())
 }
 
-async fn call(url: &str, ca_file: Option<PathBuf>) -> Result<Response, ModelError> {
+async fn call(format: Format, url: &str, ca_file: Option<PathBuf>) -> Result<Response, ModelError> {
     let provider = ProviderConfig {
         ca_file,
-        ..ProviderConfig::new("acme", Api::OpenAi, url)
+        ..ProviderConfig::new("acme", format.api(), url)
     };
     let limits = CallLimits {
         retry: RetryPolicy {
@@ -74,27 +79,31 @@ async fn call(url: &str, ca_file: Option<PathBuf>) -> Result<Response, ModelErro
     };
     let registry = ModelRegistry::new(vec![provider]).limits(limits);
     let model = registry
-        .model(&"acme/m1".parse().expect("a name"))
+        .model(&ModelName::new("acme", format.model()))
         .expect("a model");
     call_for_deltas(&*model, hello_request()).await.0
 }
 
+// proves: ANTHROPIC-90, CHAT-90, RESPONSES-90, GEMINI-90
 #[tokio::test]
 async fn private_authority_is_trusted_only_if_configured() {
-    let url = serve_https();
-    let response = call(&url, Some(certificate("authority.pem"))).await;
-    assert_eq!(response.unwrap().text(), "Hi");
-    let error = call(&url, None).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Network);
-    assert!(error.message.contains("certificate"), "{}", error.message);
+    for format in Format::ALL {
+        let url = serve_https(format);
+        let response = call(format, &url, Some(certificate("authority.pem"))).await;
+        assert_eq!(response.unwrap().text(), "Hi", "{format:?}");
+        let error = call(format, &url, None).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Network, "{format:?}");
+        assert!(error.message.contains("certificate"), "{}", error.message);
+    }
 }
 
 /// Runs [`call_from_environment`] in a process of its own.
-fn call_in_process(url: &str, variables: &[(&str, &str)]) -> Output {
+fn call_in_process(format: Format, url: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
         .args(["--exact", "call_from_environment", "--nocapture"])
-        .env(URL_VARIABLE, url);
+        .env(URL_VARIABLE, url)
+        .env(FORMAT_VARIABLE, format!("{format:?}"));
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
         command.env_remove(name).env_remove(name.to_lowercase());
     }
@@ -108,7 +117,16 @@ fn call_in_process(url: &str, variables: &[(&str, &str)]) -> Output {
 #[tokio::test]
 async fn call_from_environment() {
     if let Ok(url) = std::env::var(URL_VARIABLE) {
-        assert_eq!(call(&url, None).await.unwrap().text(), "Hi");
+        let name = std::env::var(FORMAT_VARIABLE).expect("a format");
+        let mut formats = Format::ALL.into_iter();
+        let format = formats.find(|format| format!("{format:?}") == name);
+        assert_eq!(
+            call(format.expect("a known format"), &url, None)
+                .await
+                .unwrap()
+                .text(),
+            "Hi"
+        );
     }
 }
 
@@ -118,45 +136,43 @@ async fn call_from_environment() {
 fn certificates_of_the_environment_are_trusted() {
     let authority = certificate("authority.pem");
     let variables = [("SSL_CERT_FILE", authority.to_str().unwrap())];
-    let done = call_in_process(&serve_https(), &variables);
-    assert!(done.status.success(), "{done:?}");
-    assert!(!call_in_process(&serve_https(), &[]).status.success());
+    for format in Format::ALL {
+        let url = serve_https(format);
+        let done = call_in_process(format, &url, &variables);
+        assert!(done.status.success(), "{done:?}");
+        assert!(!call_in_process(format, &url, &[]).status.success());
+    }
 }
 
 /// Calls go through the proxy of the environment, except to this machine, which a proxy cannot reach.
+// proves: ANTHROPIC-89, CHAT-89, RESPONSES-89, GEMINI-89
 #[tokio::test]
 async fn proxy_of_the_environment_is_used_except_locally() {
-    let proxy = serve(vec![event_response(OK_STREAM)]).await;
-    let address = proxy.base_url.clone();
-    let run = |url: String, variables: Vec<(&'static str, String)>| async move {
-        let run = move || {
-            let variables: Vec<_> = variables
-                .iter()
-                .map(|(name, it)| (*name, it.as_str()))
-                .collect();
-            call_in_process(&url, &variables)
+    for format in Format::ALL {
+        let run = |url: String, variables: Vec<(&'static str, String)>| async move {
+            let run = move || {
+                let variables: Vec<_> = variables
+                    .iter()
+                    .map(|(name, it)| (*name, it.as_str()))
+                    .collect();
+                call_in_process(format, &url, &variables)
+            };
+            tokio::task::spawn_blocking(run).await.unwrap()
         };
-        tokio::task::spawn_blocking(run).await.unwrap()
-    };
-    let done = run(
-        "http://model.invalid/v1".to_owned(),
-        vec![("HTTP_PROXY", address)],
-    )
-    .await;
-    assert!(done.status.success(), "{done:?}");
-    let head = proxy.requests.lock().unwrap()[0].0.clone();
-    assert!(
-        head.starts_with("POST http://model.invalid/v1/chat/completions HTTP/1.1"),
-        "{head}"
-    );
+        let proxy = serve(vec![event_response(&format.text("Hi"))]).await;
+        let remote = format!("http://model.invalid{}", format.base_path());
+        let variables = vec![("HTTP_PROXY", proxy.base_url.clone())];
+        let done = run(remote.clone(), variables).await;
+        assert!(done.status.success(), "{done:?}");
+        let head = proxy.requests.lock().unwrap()[0].0.clone();
+        let line = format!("POST {remote}{} HTTP/1.1", format.call_path());
+        assert!(head.starts_with(&line), "{head}");
 
-    let local = serve(vec![event_response(OK_STREAM)]).await;
-    let nowhere = "http://127.0.0.1:9".to_owned();
-    let url = format!("{}/v1", local.base_url);
-    let done = run(
-        url,
-        vec![("HTTP_PROXY", nowhere.clone()), ("ALL_PROXY", nowhere)],
-    )
-    .await;
-    assert!(done.status.success(), "{done:?}");
+        let local = serve(vec![event_response(&format.text("Hi"))]).await;
+        let nowhere = "http://127.0.0.1:9".to_owned();
+        let url = format!("{}{}", local.base_url, format.base_path());
+        let variables = vec![("HTTP_PROXY", nowhere.clone()), ("ALL_PROXY", nowhere)];
+        let done = run(url, variables).await;
+        assert!(done.status.success(), "{done:?}");
+    }
 }

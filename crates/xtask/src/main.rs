@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
   ci [STEP ...]   run all steps, or only these; what can fail by chance is retried once, alone
      --times N    run the steps N times and print a table
      --beside N   run N busy loops at the same time
+  models          regenerate the table in docs/models.md
   schemas         regenerate the files in schemas/ from the Rust types
   steps           list the steps of ci
   trace           list the tests that prove each requirement; fails if one has none
@@ -42,6 +43,7 @@ fn run() -> Result<()> {
     let mut args = env::args().skip(1);
     match args.next().as_deref() {
         Some("ci") => ci::run(&args.collect::<Vec<_>>()),
+        Some("models") => trace::write_model_page(),
         Some("schemas") => steps::write_schemas(),
         Some("trace") => trace::run(&args.collect::<Vec<_>>()),
         Some(ci::BUSY_LOOP) => ci::spin(),

@@ -1,6 +1,7 @@
-//! Reports which test proves which requirement. Ids are defined in `docs/requirements.toml` and
-//! `conformance/requirements.toml`; tests and cases name them (see [`marks`]).
+//! Reports which test proves which requirement. Ids are defined in `docs/requirements.toml`,
+//! `docs/model-behaviours.toml` and `conformance/requirements.toml`; tests and cases name them (see [`marks`]).
 
+mod behaviours;
 mod kit;
 mod marks;
 mod modules;
@@ -10,6 +11,7 @@ mod tests;
 
 use crate::steps::root;
 use anyhow::{Context, Result, bail, ensure};
+use behaviours::Behaviour;
 use kit::TestKit;
 use marks::{MarkError, Proof};
 use modules::NamedModules;
@@ -26,10 +28,17 @@ const PROTOCOL_FILE: &str = "conformance/requirements.toml";
 /// File with the requirements of the official test kit.
 const KIT_FILE: &str = "docs/acp-kit.toml";
 
+/// File with the behaviours of model APIs.
+const BEHAVIOURS_FILE: &str = "docs/model-behaviours.toml";
+
+/// Page for users with the behaviours of model APIs.
+const MODELS_PAGE: &str = "docs/models.md";
+
 /// Requirements with the tests that prove them.
 struct Trace {
     table: Table,
     kit: TestKit,
+    behaviours: Vec<Behaviour>,
     proofs: BTreeMap<RequirementId, Vec<Proof>>,
 }
 
@@ -71,6 +80,11 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
             "of the official kit not proved: {}",
             open.join(", ")
         );
+        let page = trace.model_page()?;
+        ensure!(
+            page == read_file(MODELS_PAGE)?,
+            "{MODELS_PAGE} is out of date: run `cargo xtask models`"
+        );
         return Ok(());
     }
     for text in wanted {
@@ -85,12 +99,24 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Runs `cargo xtask models`: renders the table in `docs/models.md`.
+pub(crate) fn write_model_page() -> Result<()> {
+    let page = read_trace()?.model_page()?;
+    fs::write(root().join(MODELS_PAGE), page).context(MODELS_PAGE)
+}
+
+fn read_file(path: &str) -> Result<String> {
+    fs::read_to_string(root().join(path)).with_context(|| path.to_owned())
+}
+
 /// Reads the table and all marks. Reports all their errors at once.
 fn read_trace() -> Result<Trace> {
-    let text = |file| fs::read_to_string(root().join(file)).context(file);
-    let table = table::parse(&text(OWN_FILE)?, &text(PROTOCOL_FILE)?)
+    let mut table = table::parse(&read_file(OWN_FILE)?, &read_file(PROTOCOL_FILE)?)
         .with_context(|| format!("failed to read {OWN_FILE} and {PROTOCOL_FILE}"))?;
-    let kit = kit::parse(&text(KIT_FILE)?, &table)
+    let behaviours = behaviours::parse(&read_file(BEHAVIOURS_FILE)?, &mut table)
+        .and_then(|behaviours| table::check_entries(&table).map(|()| behaviours))
+        .with_context(|| format!("failed to read {BEHAVIOURS_FILE}"))?;
+    let kit = kit::parse(&read_file(KIT_FILE)?, &table)
         .with_context(|| format!("failed to read {KIT_FILE}"))?;
     let mut proofs = Vec::new();
     let mut errors = Vec::new();
@@ -108,7 +134,9 @@ fn read_trace() -> Result<Trace> {
         .iter()
         .filter(|proof| !modules.is_tested(&proof.file));
     errors.extend(never_run.map(|proof| proof.error("nothing runs this file".to_owned())));
-    build_trace(table, kit, proofs, errors)
+    let mut trace = build_trace(table, kit, proofs, errors)?;
+    trace.behaviours = behaviours;
+    Ok(trace)
 }
 
 /// Joins the marks with the table.
@@ -132,7 +160,13 @@ fn build_trace(
         }
     }
     if faults.is_empty() {
-        return Ok(Trace { table, kit, proofs });
+        let behaviours = Vec::new();
+        return Ok(Trace {
+            table,
+            kit,
+            behaviours,
+            proofs,
+        });
     }
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     bail!("marks that are wrong:\n{}", lines.join("\n"))
@@ -190,6 +224,19 @@ impl Trace {
         text
     }
 
+    /// Returns the page about the behaviours of model APIs as it should be.
+    fn model_page(&self) -> Result<String> {
+        let cell = |id: &RequirementId| match (self.status_of(id), &self.table[id].waived) {
+            (ProofStatus::Proved, _) => "yes".to_owned(),
+            (ProofStatus::Waived, Some(reason)) => format!("n/a: {reason}"),
+            (ProofStatus::Waived | ProofStatus::Missing | ProofStatus::Later, _) => {
+                "no test".to_owned()
+            }
+        };
+        behaviours::render_page(&read_file(MODELS_PAGE)?, &self.behaviours, cell)
+            .context(MODELS_PAGE)
+    }
+
     /// Returns the requirements of the kit with an unproved rule.
     fn unproved_kit_requirements(&self) -> Vec<&str> {
         let proved = |rule| self.status_of(rule) == ProofStatus::Proved;
@@ -211,12 +258,12 @@ impl Trace {
 
     /// Renders the counts of each group.
     fn summary(&self) -> String {
-        let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
+        let mut text = String::from("\ngroup       ids  proved  missing  waived  later\n");
         let mut line = |name: &str, ids: &[&RequirementId]| {
             let count = |wanted| ids.iter().filter(|id| self.status_of(id) == wanted).count();
             let _ = writeln!(
                 text,
-                "{name:6} {:5} {:7} {:8} {:7} {:6}",
+                "{name:9} {:5} {:7} {:8} {:7} {:6}",
                 ids.len(),
                 count(ProofStatus::Proved),
                 count(ProofStatus::Missing),
@@ -234,7 +281,7 @@ impl Trace {
         }
         line("all", &self.table.keys().collect::<Vec<_>>());
         let (all, left) = (self.kit.len(), self.unproved_kit_requirements().len());
-        let _ = writeln!(text, "\nkit   {all:7} {:7}", all - left);
+        let _ = writeln!(text, "\nkit      {all:7} {:7}", all - left);
         text
     }
 }

@@ -3,7 +3,8 @@
 use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
-    json_str::JsonStr,
+    json_str::{FragmentJoiner, JsonStr},
+    parallel_calls::{self, strip_tool_name},
     response_accumulator::{ResponseAccumulator, ResponseBlock, value_bytes},
     token_count::{TokenCount, TokenCountError},
 };
@@ -156,6 +157,8 @@ pub(crate) struct AnthropicReader {
     ids: CallIds,
     response: ResponseAccumulator,
     open_block: Option<(u32, OpenBlock)>,
+    /// Joins the fragments of the open block.
+    joiner: FragmentJoiner,
     usage: UsageReports,
     raw_stop: Option<String>,
     is_finished: bool,
@@ -170,6 +173,7 @@ impl AnthropicReader {
             ids,
             response: ResponseAccumulator::default(),
             open_block: None,
+            joiner: FragmentJoiner::default(),
             usage: UsageReports::None,
             raw_stop: None,
             is_finished: false,
@@ -199,6 +203,7 @@ impl AnthropicReader {
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
         self.finish_block(out);
+        self.joiner = FragmentJoiner::default();
         let block: ContentBlockStart<'_> = serde_json::from_str(raw.get())?;
         let open = match &*block.kind {
             "text" => {
@@ -221,7 +226,7 @@ impl AnthropicReader {
             "tool_use" => {
                 let at = self.response.push_block(ResponseBlock::Call {
                     id: self.ids.take(block.id.as_deref().unwrap_or("")),
-                    name: block.name.as_deref().unwrap_or("").to_owned(),
+                    name: strip_tool_name(block.name.as_deref().unwrap_or("")).to_owned(),
                     args: String::new(),
                 });
                 let input = block.input.map(|input| input.get().to_owned());
@@ -252,22 +257,24 @@ impl AnthropicReader {
                 "a fragment of block {index}, which is not open"
             )));
         };
+        let fragment = match open {
+            OpenBlock::Text => &delta.text,
+            OpenBlock::Thinking => &delta.thinking,
+            OpenBlock::Call { .. } | OpenBlock::Opaque { .. } => &delta.partial_json,
+        };
+        let fragment = fragment.as_ref().map(|text| self.joiner.join(text));
+        let fragment = fragment.as_deref().unwrap_or_default();
         match open {
-            OpenBlock::Text => self
-                .response
-                .append_text(delta.text.as_deref().unwrap_or(""), out),
+            OpenBlock::Text => self.response.append_text(fragment, out),
             OpenBlock::Thinking => {
-                self.response
-                    .append_thinking(delta.thinking.as_deref().unwrap_or(""), out);
+                self.response.append_thinking(fragment, out);
                 self.append_signature(delta.signature.as_deref().unwrap_or(""));
             }
             OpenBlock::Call { at, .. } => {
                 let at = *at;
-                self.response
-                    .append_args(at, delta.partial_json.as_deref().unwrap_or(""), out);
+                self.response.append_args(at, fragment, out);
             }
             OpenBlock::Opaque { input, .. } => {
-                let fragment = delta.partial_json.as_deref().unwrap_or("");
                 self.response.count_bytes(fragment.len());
                 input.push_str(fragment);
             }
@@ -376,7 +383,7 @@ impl dialect::ResponseReader for AnthropicReader {
         Ok(StreamStatus::More)
     }
 
-    fn end(self) -> Result<Response, StreamError> {
+    fn end(mut self) -> Result<Response, StreamError> {
         if !self.is_finished {
             return Err(StreamError::Unfinished(
                 "there is no message_stop".to_owned(),
@@ -391,6 +398,7 @@ impl dialect::ResponseReader for AnthropicReader {
             return Err(StreamError::Provider(error));
         }
         let content = self.response.into_content(&self.provider);
+        let content = parallel_calls::unpack(content, &mut self.ids);
         let has_calls = content
             .iter()
             .any(|item| matches!(item, Content::ToolCall(_)));

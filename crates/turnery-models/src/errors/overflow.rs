@@ -419,6 +419,7 @@ mod tests {
     ];
 
     /// Quirk 57: one message of each provider and server.
+    // proves: ANTHROPIC-57, CHAT-57, RESPONSES-57, GEMINI-57
     #[test]
     fn overflow_texts_of_all_servers_are_recognised() {
         for (server, text) in OVERFLOWS {

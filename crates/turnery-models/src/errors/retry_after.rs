@@ -165,6 +165,7 @@ mod tests {
     }
 
     /// Quirk 56.
+    // proves: ANTHROPIC-56, CHAT-56, RESPONSES-56, GEMINI-56
     #[test]
     fn headers_are_read_in_every_form() {
         let cases = [

@@ -1,7 +1,10 @@
 //! Knows how the generations of Gemini models differ: <https://ai.google.dev/gemini-api/docs/thinking>,
 //! <https://ai.google.dev/gemini-api/docs/gemini-3>.
 
-use crate::model::Thinking;
+use crate::{
+    model::Thinking,
+    model_catalogue::{ThinkingBudget, ThinkingControl, ThinkingLevel},
+};
 
 /// Generation of a model, which decides what it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +110,32 @@ impl Generation {
     }
 }
 
+/// Returns how the thinking of the model with this name is controlled; `None` for models that do not think, and for
+/// those of others.
+pub(crate) fn thinking_control(model: &str) -> Option<ThinkingControl> {
+    match Generation::of(model) {
+        Generation::Plain => None,
+        Generation::Budget {
+            min,
+            max,
+            can_be_off,
+        } => Some(ThinkingControl::Budget(ThinkingBudget {
+            min: Some(if can_be_off { 0 } else { min }),
+            max: Some(max),
+        })),
+        Generation::Level { lowest, has_medium } => {
+            let lowest = (lowest == "minimal").then_some(ThinkingLevel::Minimal);
+            let medium = has_medium.then_some(ThinkingLevel::Medium);
+            let levels = lowest
+                .into_iter()
+                .chain([ThinkingLevel::Low])
+                .chain(medium)
+                .chain([ThinkingLevel::High]);
+            Some(ThinkingControl::Levels(levels.collect()))
+        }
+    }
+}
+
 /// How much a model is asked to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingAmount {
@@ -140,6 +169,7 @@ mod tests {
     }
 
     /// Quirk 28: budgets for 2.5, levels since 3. Ranges and levels of the documentation, 22 November 2026.
+    // proves: GEMINI-20, GEMINI-28, GEMINI-34, GEMINI-81
     #[test]
     fn thinking_is_clamped_to_what_a_model_accepts() {
         let budgets = |budgets: [u32; 4]| budgets.map(|it| Some(ThinkingAmount::Budget(it)));

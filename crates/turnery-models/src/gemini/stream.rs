@@ -4,7 +4,7 @@ use super::part::PartSignature;
 use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
-    json_str::JsonStr,
+    json_str::{FragmentJoiner, JsonStr},
     response_accumulator::{ResponseAccumulator, ResponseBlock},
     token_count::{TokenCount, TokenCountError},
 };
@@ -107,6 +107,8 @@ pub(crate) struct GeminiReader {
     model: String,
     ids: CallIds,
     response: ResponseAccumulator,
+    text: FragmentJoiner,
+    thoughts: FragmentJoiner,
     has_calls: bool,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -121,6 +123,8 @@ impl GeminiReader {
             model: model.to_owned(),
             ids,
             response: ResponseAccumulator::default(),
+            text: FragmentJoiner::default(),
+            thoughts: FragmentJoiner::default(),
             has_calls: false,
             usage: None,
             finish_reason: None,
@@ -135,12 +139,15 @@ impl GeminiReader {
         match (part.function_call, part.text) {
             (Some(call), _) => self.read_call(call, signature, out),
             (None, Some(text)) if part.thought == Some(true) => {
+                let text = self.thoughts.join(&text);
                 self.read_thought(&text, signature, out);
                 Ok(())
             }
-            (None, Some(text)) if !text.is_empty() => {
+            (None, Some(text)) if !text.is_unset() => {
+                let text = self.text.join(&text);
                 self.response.append_text(&text, out);
-                self.sign(signature, Some(text.len()));
+                let signed_bytes = text.len();
+                self.sign(signature, Some(signed_bytes));
                 Ok(())
             }
             (None, Some(_)) if signature.is_none() => Ok(()),

@@ -182,6 +182,25 @@ fn thinking_is_described() {
     use ThinkingLevel::{High, Low, Medium, Minimal};
     assert_eq!(thinking("gpt-5"), levels(&[Minimal, Low, Medium, High]));
     assert_eq!(thinking("gpt-4o"), None);
+    // By their names: these rows of the file say nothing of it.
+    assert_eq!(thinking("gemini-2.0-flash"), None);
+    assert_eq!(thinking("gemini-3-pro-preview"), levels(&[Low, High]));
+    let minimal = levels(&[Minimal, Low, Medium, High]);
+    assert_eq!(thinking("gemini-3.1-flash-lite"), minimal);
+    for (model, min, max) in [
+        ("gemini-2.5-pro", 128, 32_768),
+        ("gemini-2.5-flash", 0, 24_576),
+    ] {
+        let budget = ThinkingBudget {
+            min: Some(min),
+            max: Some(max),
+        };
+        assert_eq!(
+            thinking(model),
+            Some(ThinkingControl::Budget(budget)),
+            "{model}"
+        );
+    }
     let budget = ThinkingBudget {
         min: Some(1024),
         max: None,

@@ -12,6 +12,9 @@ use turnery_engine::{CallId, Content};
 /// Longest id that OpenAI accepts. Unit: characters.
 const MAX_ID_CHARS: usize = 40;
 
+/// Longest id that Claude accepts. Unit: characters.
+const MAX_CLAUDE_ID_CHARS: usize = 64;
+
 /// Length of ids of Mistral. Unit: characters.
 const MISTRAL_ID_CHARS: usize = 9;
 
@@ -74,6 +77,10 @@ fn fits(id: &str, form: CallIdForm) -> bool {
     match form {
         CallIdForm::Any => true,
         CallIdForm::UpTo40 => id.chars().count() <= MAX_ID_CHARS,
+        CallIdForm::Claude => {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            (1..=MAX_CLAUDE_ID_CHARS).contains(&id.len()) && id.bytes().all(fits)
+        }
         CallIdForm::NineAlphanumerics => {
             id.len() == MISTRAL_ID_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
         }
@@ -91,7 +98,9 @@ fn mint(id: &str, form: CallIdForm, attempt: u32) -> String {
     });
     match form {
         CallIdForm::NineAlphanumerics => letters.take(MISTRAL_ID_CHARS).collect(),
-        CallIdForm::Any | CallIdForm::UpTo40 => "call_".chars().chain(letters).collect(),
+        CallIdForm::Any | CallIdForm::UpTo40 | CallIdForm::Claude => {
+            "call_".chars().chain(letters).collect()
+        }
     }
 }
 
@@ -114,7 +123,8 @@ mod tests {
         ids.iter().map(|id| map.get(id).into_owned()).collect()
     }
 
-    /// Quirks 1 and 3.
+    /// Quirks 1 to 3.
+    // proves: CHAT-1, CHAT-2, CHAT-3
     #[test]
     fn ids_that_do_not_fit_are_minted_stably() {
         let long: Arc<str> = "x".repeat(41).into();
@@ -122,6 +132,12 @@ mod tests {
         let forty = sent(&ids, CallIdForm::UpTo40);
         assert_eq!([&forty[0], &forty[2]], ["call_1", "D681PevKs"]);
         assert!(forty[1].len() <= 40 && forty[1].is_ascii());
+        let claude = ["toolu_01-A", "functions.read:0", "a|b", "D681PevKs"];
+        let minted = sent(&claude, CallIdForm::Claude);
+        assert_eq!([&minted[0], &minted[3]], ["toolu_01-A", "D681PevKs"]);
+        for id in &minted[1..3] {
+            assert!(id.len() <= 64 && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
+        }
         let nine = sent(&ids, CallIdForm::NineAlphanumerics);
         assert_eq!(nine[2], "D681PevKs");
         for id in &nine {
@@ -141,8 +157,12 @@ mod tests {
     /// Quirk 3: an id that coincides with a minted one is minted too.
     #[test]
     fn minted_ids_do_not_collide() {
-        for form in [CallIdForm::UpTo40, CallIdForm::NineAlphanumerics] {
-            let long = "y".repeat(50);
+        for form in [
+            CallIdForm::UpTo40,
+            CallIdForm::Claude,
+            CallIdForm::NineAlphanumerics,
+        ] {
+            let long = "y".repeat(65);
             let minted = sent(&[&long], form).remove(0);
             let both = sent(&[&long, &minted], form);
             assert_eq!(both[0], minted, "the earlier one keeps its id");

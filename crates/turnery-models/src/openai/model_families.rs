@@ -1,7 +1,7 @@
 //! States what families of models do differently wherever they are served. A reseller's name is accepted: the family
 //! follows from the last part of it.
 
-use super::quirks::{Efforts, Quirks, ReasoningReplay, TemperatureRule};
+use super::quirks::{CallIdForm, Efforts, Quirks, ReasoningReplay, TemperatureRule};
 use crate::{anthropic::model_rules, history::ReasoningScope};
 
 /// Returns the name of a model without the path of a reseller and without a tag, in lower case, with a point in its
@@ -34,6 +34,7 @@ pub(crate) fn adapt(name: &str, quirks: Quirks) -> Quirks {
                 false => TemperatureRule::Rejected,
             },
             reasoning_scope: ReasoningScope::SameContext,
+            call_ids: CallIdForm::Claude,
             ..quirks
         };
     }
@@ -181,6 +182,7 @@ mod tests {
     }
 
     /// Quirk 34: efforts by model, from the table of the reasoning guide of OpenAI.
+    // proves: CHAT-34
     #[test]
     fn effort_is_clamped_to_the_model() {
         let cases = [

@@ -71,6 +71,8 @@ pub(crate) enum CallIdForm {
     Any,
     /// At most 40 characters: OpenAI.
     UpTo40,
+    /// At most 64 letters, digits, `_` and `-`: Claude, whose rule resellers pass on.
+    Claude,
     /// Exactly nine letters and digits: Mistral.
     NineAlphanumerics,
 }

@@ -2,7 +2,6 @@
 
 use super::{
     chunk::{Choice, ChoiceDelta, Chunk, ContentPart, ToolCallDelta},
-    parallel_calls,
     quirks::ReasoningField,
     reasoning_details::ReasoningDetails,
     replayed_reasoning::ReplayedReasoning,
@@ -13,6 +12,7 @@ use crate::{
     dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::{FragmentJoiner, JsonStr},
+    parallel_calls,
     response_accumulator::ResponseAccumulator,
 };
 use serde_json::{Value, value::RawValue};

@@ -2,13 +2,11 @@
 
 mod json_end;
 
-use super::{
-    chunk::{FunctionDelta, ToolCallDelta},
-    parallel_calls::{PARALLEL_TOOL, strip_tool_name},
-};
+use super::chunk::{FunctionDelta, ToolCallDelta};
 use crate::{
     dialect::StreamError,
     json_str::{FragmentJoiner, JsonStr},
+    parallel_calls::strip_tool_name,
     response_accumulator::{ResponseAccumulator, ResponseBlock},
 };
 use json_end::JsonEndDetector;
@@ -69,17 +67,11 @@ impl ToolCallAssembler {
             return Ok(());
         };
         let at = call.at;
-        let mut is_shown = true;
-        if let Some(ResponseBlock::Call { name: known, .. }) = parts.block_mut(at) {
-            let is_new = known.is_empty();
-            if is_new {
-                name.clone_into(known);
-            }
-            // Other calls take the place of this one at the end.
-            is_shown = known != PARALLEL_TOOL;
-            if is_new {
-                parts.count_bytes(name.len());
-            }
+        if let Some(ResponseBlock::Call { name: known, .. }) = parts.block_mut(at)
+            && known.is_empty()
+        {
+            name.clone_into(known);
+            parts.count_bytes(name.len());
         }
         if let Some(raw) = function.arguments {
             let fragment = arguments(raw)?;
@@ -88,8 +80,6 @@ impl ToolCallAssembler {
                 ArgsFragment::Text(text) => call.joiner.join(text),
             };
             call.json.push(&fragment);
-            let mut hidden = Vec::new();
-            let out = if is_shown { out } else { &mut hidden };
             parts.append_args(at, &fragment, out);
         }
         Ok(())

@@ -10,6 +10,7 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     key_variable: "DEEPSEEK_API_KEY",
     models: &["deepseek-v4-pro", "deepseek-v4-flash"],
     domain: "deepseek.com",
+    groups_calls: true,
     quirks: Quirks {
         limit: LimitField::MaxTokens,
         thinking: ThinkingSwitch::Type {

@@ -33,7 +33,7 @@ fn for_model(name: &str, quirks: Quirks) -> Quirks {
         cache_marks: model_rules::is_claude(name),
         call_ids: match is_openai(name) {
             true => CallIdForm::UpTo40,
-            false => CallIdForm::Any,
+            false => quirks.call_ids,
         },
         ..quirks
     }

@@ -22,15 +22,19 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     ..KnownProvider::DEFAULT
 };
 
-/// Models with one mode reject the switch.
-fn for_model(name: &str, quirks: Quirks) -> Quirks {
-    let has_one_mode = [
+/// Returns true for models that always think or never do.
+pub(super) fn has_one_mode(name: &str) -> bool {
+    [
         "coder", "instruct", "thinking", "qwq", "qvq", "qwen-max", "qwen2",
     ]
     .iter()
     .any(|part| name.contains(part))
-        || name == "qwen3-max";
-    match has_one_mode {
+        || name == "qwen3-max"
+}
+
+/// Models with one mode reject the switch.
+fn for_model(name: &str, quirks: Quirks) -> Quirks {
+    match has_one_mode(name) {
         true => Quirks {
             thinking: ThinkingSwitch::None,
             ..quirks

@@ -9,10 +9,12 @@ const MAX_BYTES: usize = 64;
 /// Bytes of the hash in a replacement; enough that no two ids of a conversation share it.
 const HASH_BYTES: usize = 24;
 
-/// Returns `id`, or a hash of it if the API would reject it: ids of other providers may be longer, and may hold the `|`
-/// by which some clients join the ids of a call and its item. The same id always has the same replacement.
+/// Returns `id`, or a hash of it if the API or a model behind it would reject it: ids of other providers may be longer,
+/// and may hold other characters than letters, digits, `_` and `-`, such as the `|` by which some clients join the ids of
+/// a call and its item. The same id always has the same replacement.
 pub(super) fn accepted_call_id(id: &str) -> Cow<'_, str> {
-    if id.len() <= MAX_BYTES && !id.contains('|') {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=MAX_BYTES).contains(&id.len()) && id.chars().all(fits) {
         return Cow::Borrowed(id);
     }
     let mut replacement = String::from("call_");
@@ -35,13 +37,22 @@ mod tests {
         }
     }
 
-    /// Quirk 3. The expected value comes from `sha256sum`.
+    /// Quirks 2 and 3. The expected values come from `sha256sum`.
+    // proves: RESPONSES-2, RESPONSES-3
     #[test]
     fn other_ids_are_replaced_by_their_hash() {
-        assert_eq!(
-            accepted_call_id("call_a|fc_b"),
-            "call_8ce72531cc146ff17b25732e3922e77caa02d570cf991e76"
-        );
+        for (id, replacement) in [
+            (
+                "call_a|fc_b",
+                "call_8ce72531cc146ff17b25732e3922e77caa02d570cf991e76",
+            ),
+            (
+                "functions.read:0",
+                "call_c216cab2de2e56d547b4e6340edfc11a16bd7a07a29dc02b",
+            ),
+        ] {
+            assert_eq!(accepted_call_id(id), replacement);
+        }
     }
 
     #[test]

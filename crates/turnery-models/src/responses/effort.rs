@@ -67,6 +67,7 @@ mod tests {
     use super::*;
 
     /// Quirk 34.
+    // proves: RESPONSES-34, RESPONSES-81
     #[test]
     fn efforts_are_clamped_to_what_a_model_accepts() {
         for (model, off, low, medium, high) in [

@@ -70,6 +70,13 @@ pub(super) struct CallItem<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
+/// The response, as the first event describes it.
+#[derive(Default, Deserialize)]
+pub(super) struct StartedResponse<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<JsonStr<'a>>,
+}
+
 /// The response, as the last event describes it.
 #[derive(Deserialize)]
 pub(super) struct FinalResponse<'a> {
@@ -87,19 +94,20 @@ pub(super) struct IncompleteDetails<'a> {
     pub(super) reason: Option<JsonStr<'a>>,
 }
 
-/// Returns the text of a fragment; nothing for a missing one.
-pub(super) fn fragment(raw: Option<&RawValue>) -> Result<Cow<'_, str>, StreamError> {
-    let text: Option<JsonStr<'_>> = match raw {
-        Some(raw) => serde_json::from_str(raw.get())?,
-        None => None,
-    };
-    Ok(text.map(JsonStr::into_cow).unwrap_or_default())
+/// Returns the text of a fragment; `None` for a missing one.
+pub(super) fn fragment(raw: Option<&RawValue>) -> Result<Option<JsonStr<'_>>, StreamError> {
+    match raw {
+        Some(raw) => Ok(serde_json::from_str(raw.get())?),
+        None => Ok(None),
+    }
 }
 
 /// Returns the text of complete arguments. Some servers send the object itself instead of its text.
 pub(super) fn arguments_text(raw: &RawValue) -> Result<Cow<'_, str>, StreamError> {
     match raw.get().starts_with('{') {
         true => Ok(Cow::Borrowed(raw.get())),
-        false => fragment(Some(raw)),
+        false => Ok(fragment(Some(raw))?
+            .map(JsonStr::into_cow)
+            .unwrap_or_default()),
     }
 }

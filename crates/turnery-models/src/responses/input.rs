@@ -79,8 +79,13 @@ impl Serialize for ServerItem<'_> {
     }
 }
 
-/// Returns the conversation as input items.
-pub(super) fn build_input<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<InputItem<'a>> {
+/// Returns the conversation as input items. With `groups_calls`, the calls of a response come after its other items, so
+/// that nothing stands between them and their outputs.
+pub(super) fn build_input<'a>(
+    info: &ModelInfo,
+    groups_calls: bool,
+    request: &'a ModelRequest,
+) -> Vec<InputItem<'a>> {
     let mut items = Vec::with_capacity(request.messages.len());
     for item in build_history(request, info, ReasoningScope::SameModel) {
         match item {
@@ -89,7 +94,13 @@ pub(super) fn build_input<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Ve
                 content: ItemContent::Parts(parts.into_iter().map(content_part).collect()),
                 phase: None,
             }),
-            HistoryItem::Assistant(content) => items.append(&mut assistant_items(&content)),
+            HistoryItem::Assistant(content) => {
+                let mut response = assistant_items(&content);
+                if groups_calls {
+                    response.sort_by_key(|item| matches!(item, InputItem::FunctionCall { .. }));
+                }
+                items.append(&mut response);
+            }
             HistoryItem::Results(results) => items.extend(results.into_iter().map(call_output)),
         }
     }

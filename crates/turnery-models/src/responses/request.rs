@@ -1,7 +1,7 @@
 //! Writes requests of Responses.
 
 use super::{
-    OutputLimit,
+    OutputLimit, ResponsesHost,
     effort::{Effort, effort},
     input::{InputItem, build_input},
 };
@@ -61,8 +61,7 @@ struct ReasoningParam {
 
 pub(super) fn encode_request(
     info: &ModelInfo,
-    output_limit: OutputLimit,
-    enforces_schemas: bool,
+    host: ResponsesHost,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let model = info.name.model.as_str();
@@ -76,7 +75,7 @@ pub(super) fn encode_request(
             true => "",
             false => &request.system,
         },
-        input: build_input(info, request),
+        input: build_input(info, host.groups_calls, request),
         stream: true,
         store: false,
         include: match is_reasoning {
@@ -86,7 +85,7 @@ pub(super) fn encode_request(
         tools: request
             .tools
             .iter()
-            .map(|tool| function_tool(tool, enforces_schemas))
+            .map(|tool| function_tool(tool, host.enforces_schemas))
             .collect(),
         tool_choice: match request.tool_choice {
             _ if request.tools.is_empty() => None,
@@ -95,7 +94,7 @@ pub(super) fn encode_request(
             ToolChoice::Required => Some("required"),
         },
         parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
-        max_output_tokens: match output_limit {
+        max_output_tokens: match host.output_limit {
             OutputLimit::Always => Some(info.max_output),
             OutputLimit::IfKnown => is_known.then_some(info.max_output),
             OutputLimit::Never => None,

@@ -3,7 +3,7 @@
 mod items;
 
 use super::{
-    event::{FinalResponse, StreamEvent, arguments_text, fragment},
+    event::{FinalResponse, StartedResponse, StreamEvent, arguments_text, fragment},
     usage::parse_usage,
 };
 use crate::{
@@ -18,6 +18,8 @@ use turnery_engine::{CallIds, ModelDelta, ModelStop, Response, ResponseSize, Usa
 pub(crate) struct ResponsesReader {
     provider: String,
     model: String,
+    /// Id of the response, once it has started.
+    id: Option<String>,
     items: OutputItems,
     usage: Option<Usage>,
     ending: Option<Ending>,
@@ -35,9 +37,30 @@ impl ResponsesReader {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
+            id: None,
             items: OutputItems::new(ids),
             usage: None,
             ending: None,
+        }
+    }
+
+    /// Accepts a repeated start of the same response. The start of another one means that two responses are mixed, so that
+    /// no call of them may run (quirk 46).
+    fn start(&mut self, raw: &RawValue) -> Result<(), StreamError> {
+        let started: StartedResponse<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let Some(id) = started.id.filter(|id| !id.is_empty()) else {
+            return Ok(());
+        };
+        match &self.id {
+            Some(first) if **first != *id => Err(StreamError::Violation(format!(
+                "the response {:?} starts within the response {first:?}",
+                &*id
+            ))),
+            Some(_) => Ok(()),
+            None => {
+                self.id = Some(id.into_owned());
+                Ok(())
+            }
         }
     }
 
@@ -56,8 +79,10 @@ impl ResponsesReader {
             kind,
             index: index.unwrap_or_default(),
         };
-        let text = fragment(event.delta)?;
-        self.items.append(event.output_index(), part, &text, out)
+        match fragment(event.delta)? {
+            Some(text) => self.items.append(event.output_index(), part, &text, out),
+            None => Ok(()),
+        }
     }
 
     /// Reads the event that ends the response. `status` is the status that the type of the event stands for.
@@ -132,6 +157,11 @@ impl dialect::ResponseReader for ResponsesReader {
         let event: StreamEvent<'_> = serde_json::from_str(data)?;
         let index = event.output_index();
         match event.kind.as_deref().unwrap_or_default() {
+            "response.created" => {
+                if let Some(response) = event.response {
+                    self.start(response)?;
+                }
+            }
             "response.output_text.delta" => self.extend(&event, PartKind::Text, out)?,
             "response.refusal.delta" => self.extend(&event, PartKind::Refusal, out)?,
             "response.reasoning_summary_text.delta" => {
@@ -139,8 +169,9 @@ impl dialect::ResponseReader for ResponsesReader {
             }
             "response.reasoning_text.delta" => self.extend(&event, PartKind::Reasoning, out)?,
             "response.function_call_arguments.delta" => {
-                let text = fragment(event.delta)?;
-                self.items.append_arguments(index, &text, out)?;
+                if let Some(text) = fragment(event.delta)? {
+                    self.items.append_arguments(index, &text, out)?;
+                }
             }
             "response.function_call_arguments.done" => {
                 if let Some(raw) = event.arguments {
@@ -197,5 +228,24 @@ impl dialect::ResponseReader for ResponsesReader {
             tool_results: Vec::new(),
             request: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::ResponseReader as _;
+
+    /// Items count before they have content, so that a server cannot send them without end.
+    #[test]
+    fn empty_items_count_toward_the_limit() {
+        let mut reader = ResponsesReader::new("p", "m", CallIds::default());
+        for index in 0..100 {
+            let event = serde_json::json!({"type": "response.output_item.added",
+                "output_index": index, "item": {"type": "message"}});
+            assert!(reader.on(&event.to_string(), &mut Vec::new()).is_ok());
+        }
+        let all = 100 * ResponseSize::BLOCK_OVERHEAD_BYTES as u64;
+        assert_eq!(reader.size().bytes(), all);
     }
 }

@@ -90,17 +90,20 @@ fn parts_answer(parts: Value) -> String {
     chunk(&json!({"content": {"parts": parts, "role": "model"}, "finishReason": "STOP"}))
 }
 
+// proves: GEMINI-72
 #[tokio::test]
 async fn response_does_not_depend_on_one_cut() {
     assert_same_when_cut_anywhere(Api::Gemini, MODEL, ANSWER, &answer(), &deltas()).await;
 }
 
+// proves: GEMINI-72
 #[test]
 fn response_does_not_depend_on_many_cuts() {
     assert_same_when_cut_randomly(Api::Gemini, MODEL, ANSWER, &answer(), &deltas());
 }
 
 /// C-31.
+// proves: GEMINI-47
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
     let bytes = chunked_response(ANSWER);
@@ -114,6 +117,7 @@ async fn truncated_stream_is_an_error() {
 }
 
 /// Quirk 47, C-31: the connection is fine, but no chunk has a finishReason.
+// proves: GEMINI-47
 #[tokio::test]
 async fn response_without_finish_reason_is_unfinished() {
     let last = ANSWER.rfind("\"finishReason\"").expect("the reason");
@@ -196,6 +200,7 @@ async fn parts_are_read_in_every_form() {
     }
 }
 
+// proves: GEMINI-43, GEMINI-71
 #[tokio::test]
 async fn finish_reason_decides_how_a_response_ends() {
     let call = json!({"functionCall": {"name": "read"}});
@@ -230,6 +235,7 @@ async fn finish_reason_decides_how_a_response_ends() {
 }
 
 /// Quirks 48 and 62: a slip of the model is tried again unless something was shown.
+// proves: GEMINI-48, GEMINI-62
 #[tokio::test]
 async fn slip_before_the_first_output_is_tried_again() {
     let slip =
@@ -345,6 +351,7 @@ async fn other_candidates_are_ignored() {
 }
 
 /// Quirk 52.
+// proves: GEMINI-52
 #[tokio::test]
 async fn unreadable_usage_is_unknown() {
     let with_usage = |usage: Value| {

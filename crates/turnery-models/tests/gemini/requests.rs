@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use turnery_engine::{AudioData, Content, DocumentData, ImageData, Message, MessageStop};
-use turnery_models::{Api, Thinking, ToolChoice};
+use turnery_models::{Api, Thinking};
 
 /// Returns the message that a response of this model becomes.
 fn own_message(model: &str, content: Vec<Content>) -> Message {
@@ -36,6 +36,7 @@ async fn sent(model: &str, request: turnery_models::ModelRequest) -> Value {
 }
 
 /// Quirk 26: each signature goes back on the part that it came on.
+// proves: GEMINI-26
 #[tokio::test]
 async fn history_is_sent_completely() {
     let server = serve(vec![event_response(ANSWER)]).await;
@@ -96,6 +97,7 @@ async fn history_is_sent_completely() {
 }
 
 /// Quirk 17: signatures go to the model that gave them only. Quirk 27: the first call of each step has the marker.
+// proves: GEMINI-17, GEMINI-27
 #[tokio::test]
 async fn calls_of_other_models_get_the_skip_marker() {
     let history = || {
@@ -169,6 +171,7 @@ async fn signed_thoughts_and_odd_lengths_are_sent_back() {
 }
 
 /// Before Gemini 3, media of results are in the user content that follows; recordings always are.
+// proves: GEMINI-14, GEMINI-76, GEMINI-84
 #[tokio::test]
 async fn media_of_results_are_sent_where_they_fit() {
     let media = |mime_type: &str| {
@@ -247,6 +250,7 @@ async fn shortened_history_is_completed() {
 }
 
 /// Quirk 28, and the temperature that Gemini 3 should not be given.
+// proves: GEMINI-19, GEMINI-21, GEMINI-82
 #[tokio::test]
 async fn generation_config_depends_on_the_model() {
     for (model, thinking, expected) in [
@@ -288,33 +292,6 @@ async fn generation_config_depends_on_the_model() {
             sent(model, request).await["generationConfig"],
             expected,
             "{model}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn tool_choice_keeps_the_tools() {
-    for (choice, expected) in [
-        (ToolChoice::Auto, json!(null)),
-        (
-            ToolChoice::None,
-            json!({"functionCallingConfig": {"mode": "NONE"}}),
-        ),
-        (
-            ToolChoice::Required,
-            json!({"functionCallingConfig": {"mode": "ANY"}}),
-        ),
-    ] {
-        let mut request = hello_request();
-        request.tool_choice = choice;
-        let body = sent(MODEL, request.clone()).await;
-        assert_eq!(body["toolConfig"], expected);
-        assert_eq!(body["tools"][0]["functionDeclarations"][0]["name"], "read");
-        request.tools = [].into();
-        let body = sent(MODEL, request).await;
-        assert_eq!(
-            (&body["toolConfig"], &body["tools"]),
-            (&json!(null), &json!(null))
         );
     }
 }

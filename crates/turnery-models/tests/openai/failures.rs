@@ -9,6 +9,7 @@ use turnery_models::Api;
 
 /// C-31.
 // proves: C-31
+// proves: CHAT-47
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
     let bytes = chunked_response(ANSWER);
@@ -29,6 +30,7 @@ async fn truncated_stream_is_an_error() {
 
 /// LASH-25, C-31: the connection is fine, but the response has no terminal event.
 // proves: LASH-25, C-31
+// proves: CHAT-47
 #[tokio::test]
 async fn response_without_terminal_event_is_unfinished() {
     let reason =
@@ -82,6 +84,7 @@ async fn error_inside_the_stream_fails_the_call() {
 }
 
 /// Quirks 43, 48 and 56: errors that come as chunks, in choices and as finish reasons.
+// proves: CHAT-43, CHAT-48
 #[tokio::test]
 async fn errors_are_read_from_every_place() {
     let cases = [

@@ -88,11 +88,13 @@ fn deltas() -> Vec<ModelDelta> {
 }
 
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-111
+// proves: CHAT-72
 #[tokio::test]
 async fn response_does_not_depend_on_one_cut() {
     assert_same_when_cut_anywhere(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
 }
 
+// proves: CHAT-72
 #[test]
 fn response_does_not_depend_on_many_cuts() {
     assert_same_when_cut_randomly(Api::OpenAi, "m1", ANSWER, &answer(), &deltas());

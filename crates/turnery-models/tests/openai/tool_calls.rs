@@ -19,6 +19,7 @@ async fn read(deltas: &[&str]) -> (Vec<Content>, Vec<ModelDelta>) {
 }
 
 /// Quirks 4, 37, 38, 39 and 41.
+// proves: CHAT-37, CHAT-38, CHAT-39
 #[tokio::test]
 async fn deltas_are_assigned_to_their_calls() {
     let cases: Vec<(&str, Vec<&str>, Vec<Content>)> = vec![
@@ -108,6 +109,7 @@ async fn deltas_are_assigned_to_their_calls() {
 }
 
 /// Quirk 40: arguments that are JSON already may continue.
+// proves: CHAT-40
 #[tokio::test]
 async fn arguments_that_parse_do_not_finish_a_call() {
     let (content, _) = read(&[

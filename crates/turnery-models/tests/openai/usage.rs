@@ -18,6 +18,7 @@ fn usage((input, output, reasoning, cache_read, cache_write): Counts) -> Usage {
 
 /// Quirks 44, 45 and 52.
 // proves: LASH-107, LASH-108, LASH-109, LASH-110, LASH-111
+// proves: CHAT-44, CHAT-45, CHAT-52
 #[tokio::test]
 async fn usage_is_read_in_every_form() {
     let cases: [(&str, &str, Option<Counts>); 16] = [

@@ -155,6 +155,7 @@ data: [DONE]
 }
 
 /// Quirk 24: the same reasoning in two fields is read once, and its field is kept if it is not the usual one.
+// proves: CHAT-24
 #[tokio::test]
 async fn reasoning_is_read_from_each_field() {
     for (delta, field) in [
@@ -185,6 +186,7 @@ async fn reasoning_is_read_from_each_field() {
 }
 
 /// Quirk 25: pieces with the same type and index are put together; everything else stays as it came.
+// proves: CHAT-25
 #[tokio::test]
 async fn reasoning_details_are_collected() {
     let events = [
@@ -224,6 +226,7 @@ async fn reasoning_details_are_collected() {
 }
 
 /// Quirks 42 and 52: chunks that say nothing, empty events, and keys that repeat.
+// proves: CHAT-42, CHAT-52
 #[tokio::test]
 async fn chunks_that_say_nothing_are_skipped() {
     let response = read(&[
@@ -249,6 +252,7 @@ async fn chunks_that_say_nothing_are_skipped() {
 }
 
 /// Quirk 51: a character outside the Basic Multilingual Plane, cut in two.
+// proves: CHAT-51
 #[tokio::test]
 async fn split_surrogates_are_joined_in_every_text() {
     let (response, deltas) = read_with_deltas(&[
@@ -275,6 +279,7 @@ async fn split_surrogates_are_joined_in_every_text() {
 }
 
 /// Quirk 43.
+// proves: CHAT-43
 #[tokio::test]
 async fn finish_reasons_are_understood() {
     for (word, stop) in [

@@ -37,6 +37,7 @@ async fn error_events_of_every_shape_fail_the_call() {
     }
 }
 
+// proves: RESPONSES-43
 #[tokio::test]
 async fn failed_response_names_what_is_wrong() {
     let failed = |error: Value| json!({"type": "response.failed", "response": {"error": error}});
@@ -58,6 +59,10 @@ async fn failed_response_names_what_is_wrong() {
             json!({"type": "response.failed"}),
             ModelErrorKind::Overloaded,
         ),
+        (
+            json!({"type": "response.completed", "response": {"status": "cancelled"}}),
+            ModelErrorKind::Overloaded,
+        ),
     ] {
         assert_eq!(error_of(event.clone()).await.kind, kind, "{event}");
     }
@@ -65,6 +70,7 @@ async fn failed_response_names_what_is_wrong() {
 
 /// Quirk 49.
 // proves: R9, TURN-53
+// proves: RESPONSES-49
 #[tokio::test]
 async fn mid_stream_error_is_retried_only_before_text() {
     let error = json!({"type": "error", "code": "server_error", "message": "Oops"});

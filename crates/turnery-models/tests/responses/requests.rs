@@ -38,6 +38,7 @@ fn document() -> Content {
 
 /// Quirks 15, 29, 30 and 31: pictures inside of outputs, and all items of the response in their places without ids.
 // proves: LASH-43
+// proves: RESPONSES-11, RESPONSES-15, RESPONSES-29, RESPONSES-30, RESPONSES-31
 #[tokio::test]
 async fn history_is_sent_completely() {
     let server = serve(vec![event_response(ANSWER)]).await;
@@ -97,6 +98,7 @@ async fn history_is_sent_completely() {
 }
 
 /// Quirk 17: another model could not decrypt the reasoning. The texts and calls stay.
+// proves: RESPONSES-17
 #[tokio::test]
 async fn reasoning_is_not_sent_to_another_model() {
     let mut other = assistant(answer().content);
@@ -126,6 +128,7 @@ fn kind(item: &Value) -> &str {
 }
 
 /// Quirks 29, 30 and 32; and reasoning at the end, which a truncated response leaves.
+// proves: RESPONSES-29, RESPONSES-30, RESPONSES-32
 #[tokio::test]
 async fn reasoning_that_the_server_rejects_is_left_out() {
     let reasoning = |encrypted: Value| {
@@ -185,6 +188,7 @@ async fn only_items_of_this_api_are_sent_back() {
 }
 
 /// Quirk 3. The hashes come from `sha256sum`.
+// proves: RESPONSES-3
 #[tokio::test]
 async fn refused_ids_and_names_are_replaced_in_pairs() {
     let long = "x".repeat(65);
@@ -228,6 +232,7 @@ fn documents_are_accepted_by_openai_and_its_models() {
 
 /// Quirks 19, 34 and 54: what a model rejects is left out. Unknown models are asked to reason only on demand.
 // proves: LOOP-43
+// proves: RESPONSES-19, RESPONSES-21, RESPONSES-34, RESPONSES-54
 #[tokio::test]
 async fn reasoning_parameters_depend_on_the_model() {
     let encrypted = json!(["reasoning.encrypted_content"]);
@@ -279,6 +284,7 @@ async fn reasoning_parameters_depend_on_the_model() {
     }
 }
 
+// proves: RESPONSES-12
 #[tokio::test]
 async fn tools_and_choice_are_sent() {
     let closed = json!({"type": "object", "properties": {"a": {"type": "string"}},
@@ -357,6 +363,7 @@ async fn cache_key_is_the_session_within_its_limit() {
 }
 
 /// A cache entry is keyed by the start of a request.
+// proves: RESPONSES-83
 #[tokio::test]
 async fn turn_extends_the_previous_request() {
     let reasoning =

@@ -35,12 +35,14 @@ fn call_item(call_id: &str, arguments: &str) -> Value {
 
 /// Quirk 38: item ids differ from event to event.
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111
+// proves: RESPONSES-38, RESPONSES-72
 #[tokio::test]
 async fn response_does_not_depend_on_one_cut() {
     let api = Api::OpenAiResponses;
     assert_same_when_cut_anywhere(api, "m1", ANSWER, &answer(), &deltas()).await;
 }
 
+// proves: RESPONSES-72
 #[test]
 fn response_does_not_depend_on_many_cuts() {
     let api = Api::OpenAiResponses;
@@ -49,6 +51,7 @@ fn response_does_not_depend_on_many_cuts() {
 
 /// Quirk 47.
 // proves: LASH-25, C-31
+// proves: RESPONSES-47
 #[tokio::test]
 async fn truncated_stream_is_an_error() {
     assert_truncated_is_an_error(Api::OpenAiResponses, "m1", ANSWER).await;
@@ -60,6 +63,7 @@ async fn truncated_stream_is_an_error() {
 }
 
 /// Quirk 48: a status of success proves nothing.
+// proves: RESPONSES-48
 #[tokio::test]
 async fn response_without_output_or_end_is_an_error() {
     for events in [vec![], vec![json!({"type": "response.created"})]] {
@@ -73,6 +77,7 @@ async fn response_without_output_or_end_is_an_error() {
     assert!(error.message.contains("no response.completed"), "{error}");
 }
 
+// proves: RESPONSES-43, RESPONSES-70
 #[tokio::test]
 async fn incomplete_response_names_its_reason() {
     for (details, stop, word) in [
@@ -154,6 +159,7 @@ async fn reasoning_text_without_encryption_is_shown_only() {
 }
 
 /// Quirk 32: such an item must not be sent back.
+// proves: RESPONSES-32
 #[tokio::test]
 async fn empty_reasoning_leaves_nothing() {
     let empty = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": ""});
@@ -205,7 +211,23 @@ async fn complete_items_replace_missing_fragments() {
     }
 }
 
+/// The last event repeats all items, which a proxy may have numbered differently.
+#[tokio::test]
+async fn last_event_repeats_no_item() {
+    let message = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi"}]});
+    let end = json!({"type": "response.completed", "response": {"output": [message]}});
+    let (response, deltas) = read(&[
+        delta_event("output_text", 3, "Hi"),
+        item_event("done", 3, message.clone()),
+        end,
+    ])
+    .await;
+    assert_eq!(response.content, [Content::text("Hi")]);
+    assert_eq!(deltas, [text_delta(0, "Hi")]);
+}
+
 /// Quirk 41, and fragments that stop before the end.
+// proves: RESPONSES-39, RESPONSES-41
 #[tokio::test]
 async fn arguments_are_completed_at_the_end_of_a_call() {
     let done = |index: u32, arguments: Value| {
@@ -227,7 +249,12 @@ async fn arguments_are_completed_at_the_end_of_a_call() {
         // The name comes after the arguments (quirk 39).
         item_event("added", 4, json!({"type": "function_call", "call_id": "e"})),
         delta_event("function_call_arguments", 4, "{}"),
-        item_event("done", 4, call_item("e", "{}")),
+        item_event(
+            "done",
+            4,
+            json!({"type": "function_call", "call_id": "e", "name": "functions.read",
+                "arguments": "{}"}),
+        ),
         completed(),
     ])
     .await;
@@ -243,6 +270,7 @@ async fn arguments_are_completed_at_the_end_of_a_call() {
 }
 
 /// Quirk 40: the first fragments are valid arguments by themselves.
+// proves: RESPONSES-40
 #[tokio::test]
 async fn call_without_end_is_an_error() {
     let begun = item_event("added", 0, call_item("a", ""));
@@ -269,6 +297,7 @@ async fn call_without_end_is_an_error() {
     assert!(message.contains("other arguments"), "{message}");
 }
 
+// proves: RESPONSES-46
 #[tokio::test]
 async fn fragments_of_other_items_are_refused() {
     let call = item_event("added", 0, call_item("a", ""));
@@ -280,6 +309,11 @@ async fn fragments_of_other_items_are_refused() {
         let (kind, _) = read_error(&[call.clone(), wrong.clone(), completed()]).await;
         assert_eq!(kind, ModelErrorKind::Protocol, "{wrong}");
     }
+    let complete = json!({"type": "response.function_call_arguments.done", "output_index": 0,
+        "arguments": "{}"});
+    let late = delta_event("function_call_arguments", 0, " ");
+    let (kind, _) = read_error(&[call, complete, late, completed()]).await;
+    assert_eq!(kind, ModelErrorKind::Protocol, "arguments after their end");
     let text = delta_event("output_text", 0, "Hi");
     for wrong in [
         delta_event("function_call_arguments", 0, "{}"),
@@ -291,7 +325,38 @@ async fn fragments_of_other_items_are_refused() {
     }
 }
 
+/// Quirk 46: a repeated start is harmless; the start of another response is an error, so that no call of the mixed ones
+/// runs.
+// proves: RESPONSES-46
+#[tokio::test]
+async fn second_response_in_a_stream_is_an_error() {
+    let created = |id: &str| json!({"type": "response.created", "response": {"id": id}});
+    let events = |second: Value| {
+        [
+            created("resp_1"),
+            item_event("done", 0, call_item("a", "{}")),
+            second,
+            item_event("done", 1, call_item("b", "{}")),
+            completed(),
+        ]
+    };
+    for harmless in [
+        created("resp_1"),
+        created(""),
+        json!({"type": "response.created", "response": 7}),
+        json!({"type": "response.created"}),
+    ] {
+        let (response, _) = read(&events(harmless)).await;
+        assert_eq!(response.calls().count(), 2);
+    }
+    let (kind, message) = read_error(&events(created("resp_2"))).await;
+    assert_eq!(kind, ModelErrorKind::Protocol);
+    let why = "the response \"resp_2\" starts within the response \"resp_1\"";
+    assert!(message.contains(why), "{message}");
+}
+
 /// Quirk 38: only the position tells which item a fragment belongs to.
+// proves: RESPONSES-37, RESPONSES-38
 #[tokio::test]
 async fn interleaved_items_are_kept_apart() {
     let (response, deltas) = read(&[
@@ -381,6 +446,15 @@ async fn invalid_usage_is_unknown_and_response_is_kept() {
         (
             json!({"input_tokens": 7, "output_tokens": 5, "input_tokens_details": {"cached_tokens": -1}}),
             None,
+        ),
+        // More from the cache than there was.
+        (
+            json!({"input_tokens": 7, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 9}}),
+            Some(Usage {
+                output: 5,
+                cache_read: 7,
+                ..Usage::default()
+            }),
         ),
         // Reasoning is part of the output, unless the total says otherwise.
         (

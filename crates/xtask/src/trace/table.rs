@@ -6,10 +6,55 @@ use std::{collections::BTreeMap, fmt};
 
 /// Groups of ids, in the order of the table.
 pub(super) const GROUPS: &[&str] = &[
-    "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C", "UP", "TR", "RPC", "INIT",
-    "AUTH", "SESS", "DIR", "LOAD", "RES", "LIST", "CLOSE", "DEL", "MCP", "PROMPT", "MSG", "UPD",
-    "USAGE", "INFO", "NOTE", "COMP", "TOOL", "PERM", "FS", "TERM", "CANCEL", "REQC", "PLAN",
-    "MODE", "CFG", "CMD", "ELIC", "EXT", "V2", "G", "THEME",
+    "TURN",
+    "LOOP",
+    "JIDO",
+    "ACP",
+    "LASH",
+    "I",
+    "R",
+    "S",
+    "D",
+    "C",
+    "UP",
+    "TR",
+    "RPC",
+    "INIT",
+    "AUTH",
+    "SESS",
+    "DIR",
+    "LOAD",
+    "RES",
+    "LIST",
+    "CLOSE",
+    "DEL",
+    "MCP",
+    "PROMPT",
+    "MSG",
+    "UPD",
+    "USAGE",
+    "INFO",
+    "NOTE",
+    "COMP",
+    "TOOL",
+    "PERM",
+    "FS",
+    "TERM",
+    "CANCEL",
+    "REQC",
+    "PLAN",
+    "MODE",
+    "CFG",
+    "CMD",
+    "ELIC",
+    "EXT",
+    "V2",
+    "G",
+    "THEME",
+    "ANTHROPIC",
+    "CHAT",
+    "RESPONSES",
+    "GEMINI",
 ];
 
 /// Groups whose number follows without a hyphen.
@@ -153,7 +198,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
 
 /// Checks a table's entries. The numbers of each group must start at 1 and have no gaps, so that no entry is
 /// lost unnoticed.
-fn check_entries(table: &Table) -> Result<()> {
+pub(super) fn check_entries(table: &Table) -> Result<()> {
     for (id, requirement) in table {
         let Requirement {
             says,

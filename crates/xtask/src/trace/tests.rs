@@ -1,7 +1,7 @@
 //! Tests of the table and the marks: valid, invalid, and those of this repository.
 
 use super::{
-    ProofStatus, build_trace,
+    ProofStatus, behaviours, build_trace,
     kit::{self, TestKit, Tier},
     marks,
     modules::NamedModules,
@@ -303,7 +303,7 @@ fn every_id_has_a_proof_status() {
     );
     let summary = trace.summary();
     assert!(
-        summary.contains("\nall        4       1        1       1      1\n"),
+        summary.contains("\nall           4       1        1       1      1\n"),
         "{summary}"
     );
 }
@@ -423,6 +423,56 @@ fn marks_in_uncompiled_file_are_errors() {
     }
 }
 
+#[test]
+fn behaviour_is_a_requirement_of_each_format() {
+    let text = "[1]\nheading = \"A\"\nsays = \"one\"\ngemini = \"why\"\n\
+        [2]\nsays = \"two\"\n[10]\nheading = \"B\"\nsays = \"ten\"";
+    let mut table = table::Table::new();
+    let rows = behaviours::parse(text, &mut table).expect("rows");
+    assert_eq!(table.len(), 12);
+    let cell = |id: &RequirementId| match &table[id].waived {
+        Some(reason) => format!("n/a: {reason}"),
+        None => id.to_string(),
+    };
+    let mark = "<!-- `cargo xtask models` writes what is below, from model-behaviours.toml and the tests. -->";
+    let page = behaviours::render_page(&format!("Intro.\n{mark}\nold"), &rows, cell);
+    let head = "| | behaviour | `anthropic` | `openai` | `openai_responses` | `gemini` |\n|---|---|---|---|---|---|";
+    assert_eq!(
+        page.expect("a page"),
+        format!(
+            "Intro.\n{mark}\n\n### A\n\n{head}\n\
+             | 1 | one | ANTHROPIC-1 | CHAT-1 | RESPONSES-1 | n/a: why |\n\
+             | 2 | two | ANTHROPIC-2 | CHAT-2 | RESPONSES-2 | GEMINI-2 |\n\n### B\n\n{head}\n\
+             | 10 | ten | ANTHROPIC-10 | CHAT-10 | RESPONSES-10 | GEMINI-10 |\n"
+        )
+    );
+    assert!(behaviours::render_page("no mark", &rows, cell).is_err());
+    // Numbers without a gap are checked with the other groups.
+    assert!(table::check_entries(&table).is_err());
+    for (text, what) in [
+        ("[1]\nsays = \"one\"", "no heading"),
+        ("[one]\nsays = \"one\"", "no number"),
+        ("[01]\nsays = \"one\"", "no number"),
+        (
+            "[1]\nheading = \"A\"\nsays = \"one\"\nopenai = \"why\"",
+            "unknown field",
+        ),
+    ] {
+        let error = behaviours::parse(text, &mut table::Table::new()).err();
+        let error = format!("{:#}", error.expect(what));
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// The page is what the table and the marks say.
+#[test]
+fn page_about_models_is_up_to_date() {
+    let trace = super::read_trace().expect("well-formed");
+    let page = super::read_file(super::MODELS_PAGE).expect("the page");
+    assert_eq!(trace.model_page().expect("a page"), page);
+    assert!(!page.contains("no test"));
+}
+
 /// The real table and the real marks are well-formed, and no id was lost.
 #[test]
 fn this_repository_is_well_formed() {
@@ -476,7 +526,11 @@ fn this_repository_is_well_formed() {
             ("EXT", 7),
             ("V2", 22),
             ("G", 28),
-            ("THEME", 20)
+            ("THEME", 20),
+            ("ANTHROPIC", 92),
+            ("CHAT", 92),
+            ("RESPONSES", 92),
+            ("GEMINI", 92),
         ]
     );
     assert_eq!(trace.kit.len(), 56, "the kit's requirements for version 1");
@@ -494,7 +548,7 @@ fn this_repository_is_well_formed() {
             .count()
     };
     assert_eq!(tiers.map(of), [21, 19, 12, 4]);
-    let protocol = &table::GROUPS[11..];
+    let protocol = &table::GROUPS[11..45];
     let unlike = |(id, line): &(&RequirementId, &table::Requirement)| {
         line.level.is_some() != protocol.contains(&id.group())
     };

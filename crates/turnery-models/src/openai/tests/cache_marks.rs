@@ -19,6 +19,7 @@ fn marked(messages: &[Value]) -> Vec<usize> {
 }
 
 /// Quirk 58.
+// proves: CHAT-58
 #[test]
 fn claude_s_cache_is_marked_on_openrouter() {
     let model = "anthropic/claude-sonnet-4.5";
@@ -30,6 +31,7 @@ fn claude_s_cache_is_marked_on_openrouter() {
 }
 
 /// Quirk 58.
+// proves: CHAT-58
 #[test]
 fn other_models_and_hosts_get_no_cache_marks() {
     for (host, model) in [

@@ -1,8 +1,10 @@
 //! Tests the form of messages.
 
 use super::*;
+use turnery_engine::DocumentData;
 
 /// Quirks 10 and 11.
+// proves: CHAT-10, CHAT-11
 #[test]
 fn content_is_a_string_and_null_only_beside_calls() {
     let history = vec![
@@ -32,6 +34,7 @@ fn content_is_a_string_and_null_only_beside_calls() {
 }
 
 /// Quirk 13.
+// proves: CHAT-13
 #[test]
 fn there_is_one_system_message_at_the_start() {
     let notice = |text: &str| Message::System {
@@ -44,6 +47,7 @@ fn there_is_one_system_message_at_the_start() {
 }
 
 /// Quirks 6 and 14.
+// proves: CHAT-6, CHAT-14
 #[test]
 fn pictures_of_results_follow_in_a_user_message() {
     let history = vec![
@@ -71,7 +75,43 @@ fn pictures_of_results_follow_in_a_user_message() {
     }
 }
 
+/// A document of a prompt is a part; one of a result follows in a message of the user.
+// proves: CHAT-77
+#[test]
+fn document_is_sent_as_a_file() {
+    let document = |name: &str| {
+        Content::Document(DocumentData {
+            name: name.to_owned(),
+            mime_type: "application/pdf".to_owned(),
+            base64: "JVBE".into(),
+        })
+    };
+    let history = vec![
+        Message::User {
+            content: vec![document("a.pdf")],
+        },
+        assistant("gpt-5", &[], vec![call("c_1")]),
+        Message::ToolResult {
+            call_id: "c_1".into(),
+            tool_name: "read".to_owned(),
+            content: vec![document("b.pdf")],
+            is_error: false,
+        },
+    ];
+    let mut info = info("gpt-5");
+    info.documents = true;
+    let body = OpenAi::new(OPENAI, "gpt-5", false).body(&info, &request(history));
+    let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
+    let file = |name: &str| {
+        json!({"type": "file", "file": {
+            "filename": name, "file_data": "data:application/pdf;base64,JVBE"}})
+    };
+    assert_eq!(body["messages"][1]["content"], json!([file("a.pdf")]));
+    assert_eq!(body["messages"][4]["content"][1], file("b.pdf"));
+}
+
 /// Quirk 63: a note stands in for a picture.
+// proves: CHAT-63
 #[test]
 fn text_only_model_gets_no_picture() {
     let history = request(vec![Message::User {
@@ -90,9 +130,10 @@ fn text_only_model_gets_no_picture() {
 }
 
 /// Quirks 1, 3 and 5: the same new id for a call and its result, in every request.
+// proves: CHAT-1, CHAT-2, CHAT-3
 #[test]
 fn call_ids_take_the_form_of_the_host() {
-    let long = "call_".repeat(9);
+    let long = "call:".repeat(14);
     let history = |more: bool| {
         let mut history = vec![
             user("one"),
@@ -117,6 +158,7 @@ fn call_ids_take_the_form_of_the_host() {
         (AZURE, "my-deployment", 40),
         (OPENROUTER, "openai/gpt-5.1", 40),
         (MISTRAL, "devstral-medium-latest", 9),
+        (OPENROUTER, "anthropic/claude-sonnet-4.5", 64),
     ] {
         let first = ids(host, model, false);
         assert_eq!(first, ids(host, model, true), "{host}");

@@ -29,12 +29,39 @@ fn at_level(level: Thinking) -> ModelRequest {
 }
 
 /// Quirks 28, 33 and 34: the thinking level in the words of each host, from its documentation.
+// proves: CHAT-21, CHAT-33, CHAT-34, CHAT-81
 #[test]
 fn thinking_level_is_said_in_the_host_s_words() {
     let effort = |word: &str| json!({"reasoning_effort": word});
     let nothing = json!({});
+    let template = |is_on: bool| json!({"chat_template_kwargs": {"enable_thinking": is_on}});
     let cases = [
         // host, model, default, off, low, high
+        (
+            UNKNOWN,
+            "Qwen/Qwen3-8B",
+            [
+                nothing.clone(),
+                template(false),
+                template(true),
+                template(true),
+            ],
+        ),
+        (
+            UNKNOWN,
+            "qwen3-coder-30b",
+            [const { Value::Null }; 4].map(|_| json!({})),
+        ),
+        (
+            "http://127.0.0.1:11434/v1",
+            "qwen3:8b",
+            [
+                nothing.clone(),
+                effort("none"),
+                effort("low"),
+                effort("high"),
+            ],
+        ),
         (
             OPENAI,
             "my-model",
@@ -299,23 +326,13 @@ fn thinking_level_is_said_in_the_host_s_words() {
             [(); 4].map(|()| json!({})),
         ),
         (
-            UNKNOWN,
-            "qwen3:8b",
-            [
-                nothing.clone(),
-                effort("none"),
-                effort("low"),
-                effort("high"),
-            ],
-        ),
-        (
             "https://notgroq.com/openai/v1",
             "qwen/qwen3-32b",
             [
                 nothing.clone(),
-                effort("none"),
-                effort("low"),
-                effort("high"),
+                template(false),
+                template(true),
+                template(true),
             ],
         ),
     ];
@@ -334,6 +351,7 @@ fn thinking_level_is_said_in_the_host_s_words() {
 }
 
 /// Quirk 36.
+// proves: CHAT-36
 #[test]
 fn newer_openai_models_do_not_think_beside_tools() {
     let mut with_tools = request(vec![user("one")]);
@@ -366,6 +384,7 @@ fn newer_openai_models_do_not_think_beside_tools() {
 }
 
 /// Quirk 53.
+// proves: CHAT-53, CHAT-82
 #[test]
 fn output_limit_is_sent_in_the_host_s_field() {
     for (host, field) in [
@@ -404,6 +423,7 @@ fn output_limit_is_sent_in_the_host_s_field() {
 }
 
 /// Quirk 54: no host gets `store`, `developer` or `parallel_tool_calls`, and Mistral no `stream_options`.
+// proves: CHAT-54
 #[test]
 fn no_parameter_is_sent_that_some_host_rejects() {
     let usage = json!({"include_usage": true});
@@ -429,6 +449,7 @@ fn no_parameter_is_sent_that_some_host_rejects() {
 }
 
 /// Quirk 19: a temperature is sent only where it is accepted.
+// proves: CHAT-19
 #[test]
 fn temperature_is_not_sent_where_it_is_refused() {
     let cases = [
@@ -471,6 +492,7 @@ fn temperature_is_not_sent_where_it_is_refused() {
 }
 
 /// Quirks 12 and 22: tools stay in the request, and a call is forced or forbidden where the host can do so.
+// proves: CHAT-12, CHAT-22
 #[test]
 fn tool_choice_is_sent_where_it_is_accepted() {
     let (none, required) = (json!("none"), json!("required"));

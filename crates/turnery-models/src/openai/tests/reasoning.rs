@@ -12,6 +12,7 @@ fn replayed(host: &str, model: &str, field: &str) -> Vec<Value> {
 }
 
 /// Quirk 23.
+// proves: CHAT-23
 #[test]
 fn all_rounds_keep_their_reasoning() {
     for (host, model, field) in [
@@ -36,6 +37,7 @@ fn all_rounds_keep_their_reasoning() {
 }
 
 /// Quirk 23: models before V4.
+// proves: CHAT-23
 #[test]
 fn old_deepseek_keeps_reasoning_within_the_round() {
     for model in ["deepseek-reasoner", "deepseek-r1"] {
@@ -45,6 +47,7 @@ fn old_deepseek_keeps_reasoning_within_the_round() {
 }
 
 /// Quirk 23: a text stands in for reasoning of another model. Moonshot takes an empty one for a missing one.
+// proves: CHAT-23
 #[test]
 fn dropped_reasoning_leaves_a_placeholder() {
     for (host, model, field, placeholder) in [
@@ -64,6 +67,7 @@ fn dropped_reasoning_leaves_a_placeholder() {
 }
 
 /// Quirk 24.
+// proves: CHAT-24
 #[test]
 fn hosts_that_refuse_reasoning_get_none() {
     for (host, model) in [
@@ -82,6 +86,7 @@ fn hosts_that_refuse_reasoning_get_none() {
 }
 
 /// Quirk 24: the field it came in, which is kept with the response.
+// proves: CHAT-24
 #[test]
 fn reasoning_goes_back_in_the_field_it_came_in() {
     for (host, kept, field) in [
@@ -135,6 +140,7 @@ fn thinking_parts_go_back_before_the_text() {
 }
 
 /// Quirk 25.
+// proves: CHAT-17, CHAT-25
 #[test]
 fn reasoning_details_go_back_unchanged() {
     let details = json!([
@@ -170,6 +176,7 @@ fn reasoning_details_go_back_unchanged() {
 }
 
 /// Quirk 35: Claude signs its reasoning along with the conversation.
+// proves: CHAT-35
 #[test]
 fn signed_reasoning_stays_in_its_context() {
     let details = json!([{"type": "reasoning.text", "text": "Hm", "signature": "s", "index": 0}]);

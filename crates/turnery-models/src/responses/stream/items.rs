@@ -2,7 +2,8 @@
 
 use crate::{
     dialect::StreamError,
-    json_str::JsonStr,
+    json_str::{FragmentJoiner, JsonStr},
+    parallel_calls::{self, strip_tool_name},
     response_accumulator::{ResponseAccumulator, ResponseBlock},
     responses::event::{CallItem, ItemHead, ItemPart, MessageItem, ReasoningItem, arguments_text},
 };
@@ -38,6 +39,7 @@ enum OutputItem {
         at: usize,
         /// True once all arguments have arrived.
         is_complete: bool,
+        joiner: FragmentJoiner,
     },
     /// An item of another type, which is read when it is done.
     Other,
@@ -51,6 +53,7 @@ struct TextBlock {
     at: Option<usize>,
     /// Part of the last fragment.
     part: Option<PartId>,
+    joiner: FragmentJoiner,
 }
 
 /// Output items by their position, and the blocks that they consist of.
@@ -90,8 +93,9 @@ impl OutputItems {
         self.has_refused
     }
 
-    pub(super) fn into_content(self, provider: &str) -> Vec<Content> {
-        self.response.into_content(provider)
+    pub(super) fn into_content(mut self, provider: &str) -> Vec<Content> {
+        let content = self.response.into_content(provider);
+        parallel_calls::unpack(content, &mut self.ids)
     }
 
     /// Begins an item.
@@ -105,10 +109,7 @@ impl OutputItems {
             "reasoning" => OutputItem::Reasoning(TextBlock::default()),
             "function_call" => {
                 let call = serde_json::from_str(raw.get())?;
-                OutputItem::Call {
-                    at: self.begin_call(&call),
-                    is_complete: false,
-                }
+                self.begin_call(&call)
             }
             _ => OutputItem::Other,
         };
@@ -123,13 +124,18 @@ impl OutputItems {
         self.items.insert(index, item);
     }
 
-    fn begin_call(&mut self, call: &CallItem<'_>) -> usize {
+    fn begin_call(&mut self, call: &CallItem<'_>) -> OutputItem {
         self.has_calls = true;
-        self.response.push_block(ResponseBlock::Call {
+        let at = self.response.push_block(ResponseBlock::Call {
             id: self.ids.take(call.call_id.as_deref().unwrap_or_default()),
-            name: call.name.as_deref().unwrap_or_default().to_owned(),
+            name: strip_tool_name(call.name.as_deref().unwrap_or_default()).to_owned(),
             args: String::new(),
-        })
+        });
+        OutputItem::Call {
+            at,
+            is_complete: false,
+            joiner: FragmentJoiner::default(),
+        }
     }
 
     /// Appends text to an item; begins the item if the server did not.
@@ -137,10 +143,10 @@ impl OutputItems {
         &mut self,
         index: i64,
         part: PartId,
-        text: &str,
+        text: &JsonStr<'_>,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        if text.is_empty() {
+        if text.is_unset() {
             return Ok(());
         }
         let is_reasoning = match part.kind {
@@ -173,13 +179,14 @@ impl OutputItems {
             ) => return Err(violation(index, "receives text that is not its own")),
         };
         let is_next_part = block.part.replace(part).is_some_and(|last| last != part);
+        let text = block.joiner.join(text);
         let at = *block
             .at
             .get_or_insert_with(|| self.response.push_block(empty_block(is_reasoning)));
         if is_next_part {
             self.response.append_at(at, PART_SEPARATOR, out);
         }
-        self.response.append_at(at, text, out);
+        self.response.append_at(at, &text, out);
         self.has_refused |= part.kind == PartKind::Refusal;
         Ok(())
     }
@@ -188,15 +195,16 @@ impl OutputItems {
     pub(super) fn append_arguments(
         &mut self,
         index: i64,
-        text: &str,
+        text: &JsonStr<'_>,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        match self.items.get(&index) {
+        match self.items.get_mut(&index) {
             Some(OutputItem::Call {
                 at,
                 is_complete: false,
+                joiner,
             }) => {
-                self.response.append_args(*at, text, out);
+                self.response.append_args(*at, &joiner.join(text), out);
                 Ok(())
             }
             None => Ok(()),
@@ -217,7 +225,10 @@ impl OutputItems {
         text: &str,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        let Some(OutputItem::Call { at, is_complete }) = self.items.get_mut(&index) else {
+        let Some(OutputItem::Call {
+            at, is_complete, ..
+        }) = self.items.get_mut(&index)
+        else {
             return Ok(());
         };
         *is_complete = true;
@@ -328,22 +339,21 @@ impl OutputItems {
         item: CallItem<'_>,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
+        if !self.items.contains_key(&index) {
+            let call = self.begin_call(&item);
+            self.insert(index, call);
+        }
         let at = match self.items.get(&index) {
             Some(OutputItem::Call { at, .. }) => *at,
-            None => {
-                let at = self.begin_call(&item);
-                let is_complete = false;
-                self.insert(index, OutputItem::Call { at, is_complete });
-                at
-            }
             Some(
                 OutputItem::Message(_)
                 | OutputItem::Reasoning(_)
                 | OutputItem::Other
                 | OutputItem::Done,
-            ) => return Err(violation(index, "ends as another item than it began")),
+            )
+            | None => return Err(violation(index, "ends as another item than it began")),
         };
-        let name = item.name.as_deref().unwrap_or_default();
+        let name = strip_tool_name(item.name.as_deref().unwrap_or_default());
         if let Some(ResponseBlock::Call { name: known, .. }) = self.response.block_mut(at)
             && known.is_empty()
         {
@@ -373,10 +383,12 @@ impl OutputItems {
     ) -> Result<(), StreamError> {
         for (at, part) in (0_i64..).zip(parts) {
             let id = |kind| PartId { kind, index: at };
-            let text = part.text.as_deref().unwrap_or_default();
-            self.append(index, id(kind), text, out)?;
-            let refusal = part.refusal.as_deref().unwrap_or_default();
-            self.append(index, id(PartKind::Refusal), refusal, out)?;
+            if let Some(text) = &part.text {
+                self.append(index, id(kind), text, out)?;
+            }
+            if let Some(refusal) = &part.refusal {
+                self.append(index, id(PartKind::Refusal), refusal, out)?;
+            }
         }
         Ok(())
     }

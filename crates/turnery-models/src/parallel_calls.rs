@@ -4,7 +4,7 @@ use serde_json::Value;
 use turnery_engine::{CallIds, Content, ToolCall, parse_call_args};
 
 /// Name of the made-up tool.
-pub(super) const PARALLEL_TOOL: &str = "multi_tool_use.parallel";
+pub(crate) const PARALLEL_TOOL: &str = "multi_tool_use.parallel";
 
 /// Prefix that models put before the names of tools.
 const NAMESPACE: &str = "functions.";
@@ -13,7 +13,7 @@ const NAMESPACE: &str = "functions.";
 const CHANNEL_MARKER: &str = "<|";
 
 /// Returns the name of a tool without prefix and marker.
-pub(super) fn strip_tool_name(name: &str) -> &str {
+pub(crate) fn strip_tool_name(name: &str) -> &str {
     let name = name.strip_prefix(NAMESPACE).unwrap_or(name);
     let end = name.find(CHANNEL_MARKER).unwrap_or(name.len());
     name.split_at(end).0.trim_end()
@@ -21,7 +21,7 @@ pub(super) fn strip_tool_name(name: &str) -> &str {
 
 /// Replaces each call of the made-up tool with the calls inside. A call with other arguments stays, so that the model
 /// learns that there is no such tool.
-pub(super) fn unpack(content: Vec<Content>, ids: &mut CallIds) -> Vec<Content> {
+pub(crate) fn unpack(content: Vec<Content>, ids: &mut CallIds) -> Vec<Content> {
     let is_parallel =
         |item: &Content| matches!(item, Content::ToolCall(call) if call.name == PARALLEL_TOOL);
     if !content.iter().any(is_parallel) {
