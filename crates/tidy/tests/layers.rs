@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &str)] = &[
     ("turnery", BELOW_THE_PROGRAM),
     ("acp-conformance", ""),
     ("acp-conformance-dev", "acp-conformance"),
+    ("model-api-rules", ""),
     ("tidy", ""),
     ("xtask", "tidy"),
 ];
@@ -32,6 +33,9 @@ const EMBEDS_IN_TESTS: &str = "turnery";
 
 /// Crates whose tests may use the suite's oracle.
 const JUDGED: &[&str] = &["turnery-acp", "turnery"];
+
+/// Crates whose tests may judge requests to models.
+const SENDS_REQUESTS: &[&str] = &["turnery-models", "turnery-agent"];
 
 /// External crates that the engine may use: data types only, no runtime, clock, randomness or IO.
 const ENGINE: &[&str] = &["chrono", "schemars", "serde", "serde_json", "thiserror"];
@@ -62,12 +66,16 @@ fn crates_depend_only_on_the_layers_below() {
                 let is_embedded = dependency == "turnery-sdk"
                     && table == "dev-dependencies"
                     && *name == EMBEDS_IN_TESTS;
+                let is_judge = dependency == "model-api-rules"
+                    && table == "dev-dependencies"
+                    && SENDS_REQUESTS.contains(name);
                 assert!(
                     !ours.contains(&*dependency)
                         || below.split(' ').any(|it| it == dependency)
                         || dependency == *name
                         || is_oracle
-                        || is_embedded,
+                        || is_embedded
+                        || is_judge,
                     "{name} may not depend on {dependency} ({table})"
                 );
             }

@@ -10,10 +10,13 @@ pub mod scripted;
 mod anthropic;
 mod api;
 mod attempt;
+mod call_name;
 mod context_hash;
 mod custom_headers;
 mod dialect;
 mod endpoint;
+#[cfg(test)]
+mod enforced_requests;
 mod errors;
 mod fallback;
 mod gemini;

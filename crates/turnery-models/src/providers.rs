@@ -52,6 +52,9 @@ providers! {
     vllm,
 }
 
+/// Part of a built-in address that each customer must replace.
+const ADDRESS_PLACEHOLDER: &str = "YOUR-RESOURCE";
+
 /// A provider known by name.
 struct KnownProvider {
     /// Part of a model name before the slash.
@@ -186,6 +189,12 @@ impl ProviderConfig {
     #[must_use]
     pub fn has_default_address(&self) -> bool {
         find(&self.name).is_some_and(|known| known.base_url == self.base_url)
+    }
+
+    /// Returns true if the address is a placeholder: each customer of the provider has another one.
+    #[must_use]
+    pub fn has_placeholder_address(&self) -> bool {
+        self.base_url.contains(ADDRESS_PLACEHOLDER)
     }
 
     /// Returns true if the provider lists the built-in models of its name; a provider of another name has none.

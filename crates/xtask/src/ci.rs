@@ -10,7 +10,7 @@ mod retries;
 pub(crate) use busy_loops::{COMMAND as BUSY_LOOP, spin};
 pub(crate) use retries::Retries;
 
-use crate::{clients, steps, test_step, trace};
+use crate::{clients, model_requests, models, steps, test_step, trace};
 use anyhow::{Result, bail};
 use busy_loops::BusyLoops;
 use options::CiOptions;
@@ -54,6 +54,16 @@ pub(crate) const STEPS: &[CiStep] = &[
         "clients",
         "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
         clients::run,
+    ),
+    step(
+        "requests",
+        "requests to models have the types of the official SDKs",
+        model_requests::run,
+    ),
+    step(
+        "models",
+        "model servers of others are used: a mock of all providers, and a real model on llama.cpp",
+        models::run,
     ),
     step(
         "readme",

@@ -8,10 +8,14 @@
 
 mod ci;
 mod clients;
+mod model_requests;
+mod models;
+mod packages;
 mod steps;
 mod tee;
 mod test_step;
 mod trace;
+mod workspace;
 
 use anyhow::{Result, bail};
 use std::{env, process::ExitCode};

@@ -3,22 +3,22 @@
 use crate::{
     ci::Retries,
     clients,
-    steps::{cargo, recreate_empty_home, target_folder},
     tee::{TeeOutput, tee},
+    workspace::{cargo, recreate_empty_home, target_folder},
 };
 use anyhow::{Context, Result, ensure};
 use std::{collections::BTreeSet, env, process::Command};
 
 /// Arguments that every step shares, so that nothing is compiled twice: with other packages selected, cargo
 /// would enable other features.
-const TEST_ARGS: [&str; 3] = ["test", "--workspace", "--locked"];
+pub(crate) const TEST_ARGS: [&str; 3] = ["test", "--workspace", "--locked"];
 
 /// Variable that lets the tests run where the sandbox is absent or partial.
 const ALLOW_SANDBOX_GAP: &str = "ALLOW_SANDBOX_GAP";
 
 /// Builds all test targets of the workspace.
 pub(crate) fn build() -> Result<()> {
-    crate::steps::run_checked(cargo().args(TEST_ARGS).arg("--no-run"))
+    crate::workspace::run_checked(cargo().args(TEST_ARGS).arg("--no-run"))
 }
 
 /// Runs all tests. If npm is installed, a test also compares the suite's schemas with the published ones.

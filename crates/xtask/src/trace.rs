@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::steps::root;
+use crate::workspace::root;
 use anyhow::{Context, Result, bail, ensure};
 use behaviours::Behaviour;
 use kit::TestKit;

@@ -4,4 +4,5 @@ mod dialect;
 mod prefix_law;
 mod requests;
 mod server;
+mod switching;
 mod world;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest, ToolChoice,
+    call_name::accepted_name,
     history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
     http,
     response_accumulator::args_as_object,
@@ -100,7 +101,7 @@ pub(super) enum KnownBlock<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Cow<'a, Value>,
     },
     ToolResult {
@@ -262,7 +263,7 @@ fn assistant_block(item: &Content, rules: ModelRules) -> Option<ContentBlock<'_>
         }),
         Content::ToolCall(call) => ContentBlock::Known(KnownBlock::ToolUse {
             id: accepted_id(call.call_id.as_str()),
-            name: &call.name,
+            name: accepted_name(&call.name, &[]),
             input: args_as_object(&call.args),
         }),
         Content::Opaque { value, .. } => ContentBlock::Raw(value),

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest, Thinking, ToolChoice,
+    call_name::accepted_name,
     history::{CallResult, HistoryItem, InputContent, ReasoningScope, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
@@ -81,14 +82,14 @@ struct Blob<'a> {
 #[derive(Serialize)]
 struct FunctionCallParam<'a> {
     id: &'a CallId,
-    name: &'a str,
+    name: Cow<'a, str>,
     args: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
 struct FunctionResponse<'a> {
     id: &'a CallId,
-    name: &'a str,
+    name: Cow<'a, str>,
     response: FunctionOutput<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<RequestPart<'a>>,
@@ -267,6 +268,16 @@ fn call_name(content: &Content) -> Option<&str> {
     }
 }
 
+/// Returns the name of a called function in a form that the API accepts; it begins with a letter or `_`.
+fn function_name(name: &str) -> Cow<'_, str> {
+    match name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        true => accepted_name(name, &['.', ':']),
+        false => accepted_name(&format!("_{name}"), &['.', ':'])
+            .into_owned()
+            .into(),
+    }
+}
+
 /// Returns the parts of a step of the model, each with its signature. The first call of a step must have one.
 fn model_parts<'a>(content: &[&'a Content], generation: Generation) -> Vec<RequestPart<'a>> {
     let mut parts = Vec::with_capacity(content.len());
@@ -294,7 +305,7 @@ fn model_parts<'a>(content: &[&'a Content], generation: Generation) -> Vec<Reque
                 needs_signature = false;
                 let call = PartData::FunctionCall(FunctionCallParam {
                     id: &call.call_id,
-                    name: &call.name,
+                    name: function_name(&call.name),
                     args: args_as_object(&call.args),
                 });
                 let signature = signature.map(|it| it.signature);
@@ -394,7 +405,7 @@ fn function_response<'a>(
     }
     let response = PartData::FunctionResponse(FunctionResponse {
         id: result.call_id,
-        name,
+        name: function_name(name),
         response: match result.is_error {
             true => FunctionOutput::Error(text),
             false => FunctionOutput::Output(text),

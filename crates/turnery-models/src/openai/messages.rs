@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest,
+    call_name::accepted_name,
     history::{CallResult, HistoryItem, InputContent, build_history},
     response_accumulator::args_as_object,
 };
@@ -114,7 +115,7 @@ struct ChatToolCall<'a> {
 
 #[derive(Serialize)]
 struct ChatFunctionCall<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: String,
 }
 
@@ -414,7 +415,7 @@ fn chat_tool_call<'a>(call: &'a ToolCall, ids: &CallIdMap<'a>) -> ChatToolCall<'
         id: ids.get(&call.call_id),
         r#type: "function",
         function: ChatFunctionCall {
-            name: &call.name,
+            name: accepted_name(&call.name, &[]),
             arguments: args_as_object(&call.args).to_string(),
         },
     }

@@ -107,6 +107,12 @@ fn is_o_series(name: &str) -> bool {
 
 /// Returns the quirks of a model of OpenAI; `None` for other models.
 fn adapt_openai(name: &str, quirks: Quirks) -> Option<Quirks> {
+    let thinks_only_without_tools = quirks.thinks_only_without_tools;
+    // Models before GPT-5.4 think beside tools, and reject the effort `none`.
+    let quirks = Quirks {
+        thinks_only_without_tools: false,
+        ..quirks
+    };
     if is_o_series(name) {
         let quirks = quirks.with_efforts(Efforts::FROM_LOW);
         return Some(Quirks {
@@ -152,7 +158,7 @@ fn adapt_openai(name: &str, quirks: Quirks) -> Option<Quirks> {
     };
     Some(Quirks {
         temperature: TemperatureRule::Rejected,
-        thinks_only_without_tools: quirks.thinks_only_without_tools
+        thinks_only_without_tools: thinks_only_without_tools
             && minor >= 4
             && efforts == Efforts::WITH_NONE,
         ..quirks.with_efforts(efforts)

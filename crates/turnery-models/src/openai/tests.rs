@@ -2,6 +2,7 @@
 
 mod cache_marks;
 mod history;
+mod hosts;
 mod long_arguments;
 mod parameters;
 mod reasoning;
@@ -61,10 +62,12 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     }
 }
 
-/// Returns the body of a request to `model` on the host.
+/// Returns the body of a request to `model` on the host, which must accept it.
 fn body(host: &str, model: &str, request: &ModelRequest) -> Value {
     let bytes = OpenAi::new(host, model, false).body(&info(model), request);
-    serde_json::from_slice(&bytes.unwrap()).unwrap()
+    let body = serde_json::from_slice(&bytes.unwrap()).unwrap();
+    hosts::assert_accepted(host, &body);
+    body
 }
 
 fn messages(host: &str, model: &str, history: Vec<Message>) -> Vec<Value> {

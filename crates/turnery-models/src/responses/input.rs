@@ -3,6 +3,7 @@
 use super::call_id::accepted_call_id;
 use crate::{
     ModelInfo, ModelRequest,
+    call_name::accepted_name,
     history::{
         CallResult, HistoryItem, InputContent, ReasoningScope, audio_placeholder, build_history,
     },
@@ -12,9 +13,6 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use turnery_engine::{Content, ToolCall};
-
-/// Longest name of a function in the input. Unit: bytes.
-const MAX_NAME_BYTES: usize = 64;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -176,22 +174,8 @@ fn awaits_output(block: &Map<String, Value>) -> bool {
 fn function_call(call: &ToolCall) -> InputItem<'_> {
     InputItem::FunctionCall {
         call_id: accepted_call_id(call.call_id.as_str()),
-        name: accepted_name(&call.name),
+        name: accepted_name(&call.name, &[]),
         arguments: args_as_object(&call.args).to_string(),
-    }
-}
-
-/// Returns the name of a called function in a form that the API accepts: a model may have called what does not exist.
-fn accepted_name(name: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(fits) {
-        return Cow::Borrowed(name);
-    }
-    let accepted = name.chars().map(|c| if fits(c) { c } else { '_' });
-    let accepted: String = accepted.take(MAX_NAME_BYTES).collect();
-    match accepted.is_empty() {
-        true => Cow::Borrowed("unnamed"),
-        false => Cow::Owned(accepted),
     }
 }
 

@@ -1,7 +1,11 @@
-//! A model server on loopback that plays recorded bytes, one reply per connection.
+//! A model server on loopback that plays recorded bytes, one reply per connection. It refuses requests that the real API
+//! would refuse.
 
 #![expect(dead_code, reason = "not every test file needs all of it")]
 
+mod judge;
+
+use judge::Judge;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::Value;
 use std::{
@@ -28,13 +32,14 @@ pub(crate) struct Reply {
     pub(crate) is_held: bool,
 }
 
-/// A running server.
+/// A running server. Dropping it fails the test if it has refused a request.
 pub(crate) struct ModelServer {
     pub(crate) base_url: String,
     /// Headers and body of each request.
     pub(crate) requests: Arc<Mutex<Vec<(String, Value)>>>,
     /// Notified when the client closes a held connection.
     pub(crate) closed: Arc<Notify>,
+    judge: Arc<Judge>,
 }
 
 /// Returns an event stream that ends with the connection.
@@ -74,12 +79,20 @@ pub(crate) async fn serve(replies: Vec<Vec<u8>>) -> ModelServer {
 pub(crate) async fn serve_replies(replies: Vec<Reply>) -> ModelServer {
     let (server, listener) = ModelServer::bind().await;
     let (requests, closed) = (server.requests.clone(), server.closed.clone());
+    let judge = server.judge.clone();
     tokio::spawn(async move {
-        for reply in replies {
+        for mut reply in replies {
             let (mut socket, _) = listener.accept().await.expect("a connection");
             socket.set_nodelay(true).expect("no delay");
             let request = read_request(&mut socket).await;
+            let refusal = judge.refusal(&request);
             requests.lock().expect("the requests").push(request);
+            if let Some(refusal) = refusal {
+                reply = Reply {
+                    writes: vec![refusal],
+                    is_held: false,
+                };
+            }
             for bytes in reply.writes {
                 if socket.write_all(&bytes).await.is_err() {
                     break;
@@ -98,12 +111,13 @@ pub(crate) async fn serve_replies(replies: Vec<Reply>) -> ModelServer {
 /// Plays `replies`, all on the first connection; there is no second.
 pub(crate) async fn serve_one_connection(replies: Vec<Vec<u8>>) -> ModelServer {
     let (server, listener) = ModelServer::bind().await;
-    let requests = server.requests.clone();
+    let (requests, judge) = (server.requests.clone(), server.judge.clone());
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a connection");
         drop(listener);
         for reply in replies {
             let request = read_request(&mut socket).await;
+            let reply = judge.refusal(&request).unwrap_or(reply);
             requests.lock().expect("the requests").push(request);
             socket.write_all(&reply).await.expect("the client reads");
         }
@@ -133,6 +147,14 @@ async fn read_request(socket: &mut TcpStream) -> (String, Value) {
     }
 }
 
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.judge.assert_nothing_refused();
+        }
+    }
+}
+
 impl ModelServer {
     /// Returns a server whose requests are still to be accepted.
     pub(crate) async fn bind() -> (Self, TcpListener) {
@@ -142,6 +164,7 @@ impl ModelServer {
             base_url: format!("http://{address}"),
             requests: Arc::default(),
             closed: Arc::default(),
+            judge: Arc::default(),
         };
         (server, listener)
     }

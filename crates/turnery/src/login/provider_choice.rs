@@ -38,11 +38,17 @@ pub(super) fn choose_provider(
         Some(mut known) => {
             if let Some(address) = &args.base_url {
                 known.move_to(address);
+            } else if known.has_placeholder_address() {
+                let why = "every customer has another address";
+                known.move_to(&ask_address(&name, why, &known.base_url, user)?);
             }
             known
         }
         None => {
-            let address = ask_address(&name, args, user)?;
+            let address = match &args.base_url {
+                Some(address) => address.clone(),
+                None => ask_address(&name, "it is no known provider", "http://HOST/v1", user)?,
+            };
             ProviderConfig::new(name, Api::OpenAi, address)
         }
     };
@@ -76,20 +82,18 @@ fn choose_from_menu(hosted: &[&str], user: &mut TerminalUser) -> anyhow::Result<
     }
 }
 
-/// Returns the address of a server that is not well-known.
+/// Asks for the address of a provider. Without a user, fails and says `why` none is known.
 fn ask_address(
     name: &str,
-    args: &LoginArgs,
+    why: &str,
+    example: &str,
     user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<String> {
-    if let Some(address) = &args.base_url {
-        return Ok(address.clone());
-    }
     let user = user.with_context(|| {
-        format!("{name} is no known provider; say where it is: --base-url http://HOST/v1")
+        format!("the address of {name} is not known, since {why}; give it: --base-url {example}")
     })?;
     loop {
-        match address(&user.ask_line("Its address (such as http://HOST/v1): ")?) {
+        match address(&user.ask_line(&format!("Its address (such as {example}): "))?) {
             Ok(address) => return Ok(address),
             Err(why) => print_message(&why),
         }

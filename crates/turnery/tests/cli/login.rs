@@ -228,6 +228,57 @@ async fn cancelled_login_restores_terminal() {
 }
 
 #[tokio::test]
+async fn login_without_known_address_says_how_to_give_it() {
+    let home = Home::new();
+    let azure = "https://YOUR-RESOURCE.openai.azure.com/openai/v1";
+    for (name, example) in [("azure", azure), ("desk", "http://HOST/v1")] {
+        let login = ["login", name, "--with-key", "--no-check"];
+        let done = home.run_with_stdin(&login, VALID_KEY).await;
+        assert_eq!(done.code, Some(1), "{done:?}");
+        let advice = format!("give it: --base-url {example}\n");
+        assert!(stderr_without_key(&done).ends_with(&advice), "{done:?}");
+        assert!(!key_file_path(&home).exists());
+
+        let login = [&login[..], &["--base-url", "https://mine.test/openai/v1"]].concat();
+        let done = home.run_with_stdin(&login, VALID_KEY).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let kept = fs::read_to_string(key_file_path(&home)).expect("kept");
+        assert!(kept.contains("https://mine.test/openai/v1"), "{kept}");
+        fs::remove_file(key_file_path(&home)).expect("removed");
+    }
+}
+
+#[tokio::test]
+async fn login_asks_for_the_address_of_azure() {
+    let home = Home::new();
+    let (mut person, program) = open_pty().expect("a terminal");
+    let child = home
+        .command(&["login", "azure", "--no-check"])
+        .stdin(Stdio::from(program.try_clone().expect("a copy")))
+        .stderr(Stdio::from(program))
+        .spawn()
+        .expect("started");
+    let person = tokio::task::spawn_blocking(move || {
+        let question = "Its address (such as https://YOUR-RESOURCE.openai.azure.com/openai/v1): ";
+        read_until(&mut person, question);
+        person
+            .write_all(b"https://mine.test/openai/v1\n")
+            .expect("typed");
+        read_until(&mut person, "(not shown): ");
+        person
+            .write_all(format!("{VALID_KEY}\n").as_bytes())
+            .expect("typed");
+        read_until(&mut person, "lists more");
+        person
+    });
+    let person = person.await.expect("a person");
+    assert_eq!(wait_with_output(child).await.code, Some(0));
+    let kept = fs::read_to_string(key_file_path(&home)).expect("kept");
+    assert!(kept.contains("https://mine.test/openai/v1"), "{kept}");
+    drop(person);
+}
+
+#[tokio::test]
 async fn keyless_server_is_not_reported_to_have_key() {
     let home = Home::new();
     let url = "http://127.0.0.1:9/v1";

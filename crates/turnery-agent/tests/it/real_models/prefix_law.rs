@@ -111,16 +111,9 @@ fn any_conversation() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Runs a prompt. A held response is cancelled.
-async fn run_step(world: &PrefixWorld, session: &Session, step: &PromptStep, dialect: &Dialect) {
+async fn run_step(world: &PrefixWorld, session: &Session, step: &PromptStep) {
     let server = &world.servers[0];
-    let without_reasoning = |mut response: ScriptedResponse| {
-        if !dialect.keeps_reasoning {
-            response.thinking = None;
-        }
-        response
-    };
-    let responses = step.rounds.iter().chain([&step.last]).cloned();
-    server.play(responses.map(without_reasoning));
+    server.play(step.rounds.iter().chain([&step.last]).cloned());
     let mut content = vec![Content::text("Look around.")];
     content.extend(step.has_picture.then(picture));
     let options = PromptOptions {
@@ -155,7 +148,7 @@ impl<'a> RequestParts<'a> {
         let mut fields: BTreeMap<&str, &RawValue> = serde_json::from_str(body).unwrap();
         let list = fields.remove(dialect.list).unwrap();
         // A last reply forbids calls.
-        fields.remove("tool_choice");
+        fields.remove(dialect.choice);
         let messages: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap();
         Self {
             body,
@@ -205,7 +198,7 @@ async fn check_conversation(
     let mut session = world.create().await;
     for step in &steps {
         match step {
-            Step::Prompt(prompt) => run_step(&world, &session, prompt, &dialect[0]).await,
+            Step::Prompt(prompt) => run_step(&world, &session, prompt).await,
             Step::Mode(mode) => session.set_mode(*mode).await.unwrap(),
             Step::Reopen(instructions) => {
                 world.set(|settings| settings.system = (*instructions).into());

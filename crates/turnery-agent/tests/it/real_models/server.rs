@@ -1,6 +1,9 @@
-//! A model server on loopback that plays scripted responses and keeps the requests.
+//! A model server on loopback that plays scripted responses and keeps the requests. It refuses those that the real API
+//! would refuse.
 
 use super::dialect::{Dialect, Ending, ScriptedResponse};
+use model_api_rules::{ApiRequest, IssuedReasoning, judge, record};
+use serde_json::Value;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
@@ -17,6 +20,8 @@ use turnery_models::ProviderConfig;
 pub(crate) struct RecordedRequest {
     pub(crate) body: String,
     pub(crate) is_answered: bool,
+    /// Signature of the response, if it was complete and had reasoning.
+    pub(crate) signature: Option<String>,
 }
 
 /// A running server.
@@ -29,6 +34,9 @@ pub(crate) struct ModelServer {
     pub(crate) requests: Arc<Mutex<Vec<RecordedRequest>>>,
     /// Notified when a response is held.
     pub(crate) held: Arc<Notify>,
+    /// Reasoning of earlier responses.
+    issued: Arc<Mutex<IssuedReasoning>>,
+    refusals: Arc<Mutex<Vec<String>>>,
 }
 
 impl ModelServer {
@@ -41,6 +49,8 @@ impl ModelServer {
             script: Arc::default(),
             requests: Arc::default(),
             held: Arc::default(),
+            issued: Arc::default(),
+            refusals: Arc::default(),
         };
         let serving = server.clone();
         tokio::spawn(async move {
@@ -72,29 +82,66 @@ impl ModelServer {
             .collect()
     }
 
+    /// Fails if a request was refused.
+    pub(crate) fn assert_nothing_refused(&self) {
+        let refusals = self.refusals.lock().unwrap();
+        assert!(refusals.is_empty(), "the real API refuses: {refusals:#?}");
+    }
+
+    /// Judges a request. Returns the signature of the response, or the body of the refusal.
+    fn judge(&self, head: &str, body: &str) -> Result<String, String> {
+        let path = head.split_ascii_whitespace().nth(1).unwrap_or_default();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let mut issued = self.issued.lock().unwrap();
+        let request = ApiRequest {
+            headers: head,
+            issued: Some(&issued),
+            ..ApiRequest::new(self.dialect.format, path, &body)
+        };
+        let model = request.model().to_owned();
+        match judge(&request) {
+            Ok(()) => {
+                record(&request).unwrap();
+                Ok(issued.issue(&model, &body))
+            }
+            Err(violation) => {
+                let error = violation.to_body(self.dialect.format);
+                self.refusals
+                    .lock()
+                    .unwrap()
+                    .push(format!("{error} for {body}"));
+                Err(error)
+            }
+        }
+    }
+
     async fn respond(self, mut socket: TcpStream) {
-        let body = read_body(&mut socket).await;
+        let (head, body) = read_request(&mut socket).await;
+        let signature = match self.judge(&head, &body) {
+            Ok(signature) => signature,
+            Err(error) => {
+                let _ = socket.write_all(bad_request(&error).as_bytes()).await;
+                return;
+            }
+        };
         let response = self.script.lock().unwrap().pop_front();
         let response = response.unwrap_or_else(|| ScriptedResponse::text("done"));
         let ending = response.ending;
-        let is_answered = ending == Ending::Complete && !response.text.trim().is_empty();
-        self.requests
-            .lock()
-            .unwrap()
-            .push(RecordedRequest { body, is_answered });
+        let is_complete = ending == Ending::Complete;
+        let is_signed = is_complete && response.thinking.is_some();
+        self.requests.lock().unwrap().push(RecordedRequest {
+            body,
+            is_answered: is_complete && !response.text.trim().is_empty(),
+            signature: is_signed.then(|| signature.clone()),
+        });
         let reply = match ending {
             Ending::Complete | Ending::Cut | Ending::Held => format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{}",
-                response.render(self.dialect)
+                response.render(self.dialect, &signature)
             ),
-            Ending::Overflow => {
-                let error = r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is too long: 9 tokens > 8 maximum"}}"#;
-                format!(
-                    "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\
-                     content-length: {}\r\n\r\n{error}",
-                    error.len()
-                )
-            }
+            Ending::Overflow => bad_request(
+                r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
+            ),
         };
         // The client may have hung up.
         let _ = socket.write_all(reply.as_bytes()).await;
@@ -105,7 +152,16 @@ impl ModelServer {
     }
 }
 
-async fn read_body(socket: &mut TcpStream) -> String {
+fn bad_request(error: &str) -> String {
+    format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{error}",
+        error.len()
+    )
+}
+
+/// Returns the head and the body.
+async fn read_request(socket: &mut TcpStream) -> (String, String) {
     let mut bytes = Vec::new();
     loop {
         let n = socket.read_buf(&mut bytes).await.unwrap();
@@ -121,7 +177,7 @@ async fn read_body(socket: &mut TcpStream) -> String {
                 .ok()
         });
         if Some(body.len()) == length {
-            return body.to_owned();
+            return (head.to_owned(), body.to_owned());
         }
     }
 }

@@ -129,6 +129,16 @@ impl PrefixWorld {
     }
 }
 
+impl Drop for PrefixWorld {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.servers
+                .iter()
+                .for_each(ModelServer::assert_nothing_refused);
+        }
+    }
+}
+
 pub(crate) async fn run_prompt(
     session: &Session,
     content: Vec<Content>,
