@@ -35,7 +35,7 @@ const EMBEDS_IN_TESTS: &str = "turnery";
 const JUDGED: &[&str] = &["turnery-acp", "turnery"];
 
 /// Crates whose tests may judge requests to models.
-const SENDS_REQUESTS: &[&str] = &["turnery-models", "turnery-agent"];
+const SENDS_REQUESTS: &[&str] = &["turnery-models", "turnery-agent", "turnery-sdk"];
 
 /// External crates that the engine may use: data types only, no runtime, clock, randomness or IO.
 const ENGINE: &[&str] = &["chrono", "schemars", "serde", "serde_json", "thiserror"];

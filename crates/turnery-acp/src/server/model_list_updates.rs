@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use turnery_agent::Session;
 use turnery_models::ModelName;
 
-/// Starts a task that sends the session's options again once all lists of models have arrived, if they add a model.
-/// Sends nothing before `answered` fires, and nothing for a session that was closed.
+/// Starts a task that sends the session's options again once all lists of models have arrived, if they change the
+/// models to choose from. Sends nothing before `answered` fires, and nothing for a session that was closed.
 pub(crate) fn send_later_models(
     session: &Session,
     connection: &Arc<Connection>,
@@ -19,12 +19,16 @@ pub(crate) fn send_later_models(
     let Some(arrived) = connection.agent.models().pending_lists() else {
         return;
     };
+    let id = session.id().to_string();
     let before = model_names(session);
-    let (session, connection) = (session.clone(), Arc::downgrade(connection));
+    let connection = Arc::downgrade(connection);
     tokio::spawn(async move {
         answered.cancelled().await;
         arrived.await;
         let Some(connection) = connection.upgrade() else {
+            return;
+        };
+        let Ok(session) = connection.session(&id) else {
             return;
         };
         let current = session.options().model;
@@ -33,8 +37,7 @@ pub(crate) fn send_later_models(
             // If it fails, the session goes on with what was known before.
             let _ = session.reload_model().await;
         }
-        let is_open = connection.session(session.id().as_str()).is_ok();
-        if is_open && model_names(&session) != before {
+        if model_names(&session) != before {
             let line = session_updates::encode_model_change(connection.version(), &session);
             send_line(connection.peer.out(), line).await;
         }

@@ -7,6 +7,7 @@ use super::{
 use crate::code_mode::Protocol;
 use futures_util::future::BoxFuture;
 use std::{
+    future::ready,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -26,6 +27,8 @@ pub(crate) struct PendingOptionChange {
 pub(crate) enum ResolvedOption {
     Mode(Mode),
     Model(Arc<dyn Model>),
+    /// The current model, with what is known of it now.
+    ReloadedModel(Arc<dyn Model>),
     Title(String),
     Thinking(Thinking),
     Protocol(Protocol),
@@ -40,11 +43,13 @@ impl PendingOptionChange {
         conversation: &Conversation,
         reply: oneshot::Sender<Result<(), SetOptionError>>,
     ) -> Option<Self> {
-        let model = |name: &ModelName| env.models.model(name).map(ResolvedOption::Model);
         let resolved = match change {
             OptionChange::Mode(mode) => Ok(ResolvedOption::Mode(mode)),
-            OptionChange::Model(name) => model(&name),
-            OptionChange::ReloadModel => model(&env.model.info().name),
+            OptionChange::Model(name) => env.models.model(&name).map(ResolvedOption::Model),
+            OptionChange::ReloadModel => {
+                let model = env.models.model(&env.model.info().name);
+                model.map(ResolvedOption::ReloadedModel)
+            }
             OptionChange::Title(title) => Ok(ResolvedOption::Title(title)),
             OptionChange::Thinking(thinking) => Ok(ResolvedOption::Thinking(thinking)),
             OptionChange::Protocol(protocol) => Ok(ResolvedOption::Protocol(protocol)),
@@ -60,6 +65,14 @@ impl PendingOptionChange {
         match &option {
             ResolvedOption::Mode(mode) => patch.mode = Some(mode.as_str().to_owned()),
             ResolvedOption::Model(model) => patch.model = Some(model.info().name.to_string()),
+            // Its name is stored already, or another handle has stored a newer choice.
+            ResolvedOption::ReloadedModel(_) => {
+                return Some(Self {
+                    option,
+                    stored: Box::pin(ready(Ok(()))),
+                    reply,
+                });
+            }
             ResolvedOption::Title(title) => patch.title = Some(Some(title.clone())),
             ResolvedOption::Thinking(thinking) => {
                 patch.thinking = Some(thinking.as_str().to_owned())
@@ -108,7 +121,7 @@ impl ResolvedOption {
                 env.policy.mode = mode;
                 options.send_modify(|options| options.mode = mode);
             }
-            Self::Model(model) => {
+            Self::Model(model) | Self::ReloadedModel(model) => {
                 env.model = model;
                 let info = Arc::new(env.model.info().clone());
                 options.send_modify(|options| options.model = info);

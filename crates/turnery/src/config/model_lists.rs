@@ -91,7 +91,7 @@ impl ModelLists {
     pub(crate) async fn discover(&self, all: &[ProviderConfig], awaited: AwaitedLists) {
         let _asking = self.discovery_lock.lock().await;
         let asks_all = std::env::var_os(LOCAL_SERVERS_VARIABLE).is_none_or(|value| value != "off");
-        let mut queries = Vec::new();
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
         for provider in all.iter().filter(|it| it.require_key().is_ok()) {
             if self.has_fresh_answer(provider) {
                 continue;
@@ -102,21 +102,24 @@ impl ModelLists {
                 continue;
             }
             store_answer(&self.answers, provider, None);
-            let limit = match is_loopback(&provider.base_url) {
+            let is_here = is_loopback(&provider.base_url);
+            let limit = match is_here {
                 true => LOCAL_TIMEOUT,
                 false => REMOTE_TIMEOUT,
             };
             let query = self.query(provider.clone(), limit);
-            if awaited == AwaitedLists::All || provider.is_keyless() {
-                queries.push(query);
+            match awaited {
+                AwaitedLists::Keyless if !provider.is_keyless() => {}
+                AwaitedLists::Keyless if is_here => here.push(query),
+                AwaitedLists::Keyless | AwaitedLists::All => elsewhere.push(query),
             }
         }
+        // Each query ends by itself; those that take longer than the wait go on in the background.
         let wait = match awaited {
             AwaitedLists::Keyless => LOCAL_TIMEOUT,
-            AwaitedLists::All => REMOTE_TIMEOUT,
+            AwaitedLists::All => 2 * REMOTE_TIMEOUT,
         };
-        // Queries that take longer go on in the background.
-        let _ = timeout(wait, join_all(queries)).await;
+        let _ = tokio::join!(join_all(here), timeout(wait, join_all(elsewhere)));
     }
 
     /// Waits until no query is running; `None` if none is.

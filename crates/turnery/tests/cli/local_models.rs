@@ -163,6 +163,19 @@ async fn hanging_server_is_waited_for_briefly() {
     drop(listener);
 }
 
+/// A server that accepts connections and never answers is named, instead of another model being used.
+#[tokio::test]
+async fn run_reports_hanging_server() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let said = run_with_address(&home, &["run", "hello"], "OPENAI_BASE_URL", at).await;
+    let reason = format!("openai at http://{at}/v1 does not answer");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains(&reason), "{said:?}");
+    drop(listener);
+}
+
 /// Returns the models offered in an editor's new session.
 async fn offered_models(home: &Home, at: SocketAddr) -> Vec<String> {
     let mut editor = Editor::spawn(home, &["acp"], &[("OLLAMA_HOST", &at.to_string())]);
