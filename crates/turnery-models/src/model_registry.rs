@@ -230,11 +230,11 @@ impl ModelRegistry {
         self.providers.discover().await;
     }
 
-    /// Waits until [`list_models`](Self::list_models) has the models of all providers that are being queried; `None` if
-    /// it already has. Takes a bounded time.
+    /// Queries providers with a key for the models that [`list_models`](Self::list_models) lacks; `None` if it has them.
+    /// Takes a bounded time.
     #[must_use]
-    pub fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
-        self.providers.pending_lists()
+    pub fn missing_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        self.providers.missing_lists()
     }
 
     /// Checks that the provider of a model has the key that it needs, as far as known without a request to it.

@@ -15,14 +15,14 @@ pub trait ProviderSource: Send + Sync + 'static {
     /// Starts the work that [`current`](Self::current) would wait for. Must not block.
     fn prefetch(&self) {}
 
-    /// Finds out which servers without a key respond and which models they serve, for [`offered`](Self::offered), and
-    /// starts to query the lists of the others. Takes a short and bounded time.
+    /// Finds out which servers without a key respond and which models they serve, for [`offered`](Self::offered). Takes a
+    /// short and bounded time.
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// Waits for the lists of models that are being queried; `None` if there are none. Takes a bounded time.
-    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+    /// Queries the other providers for their models; `None` if their lists are known. Takes a bounded time.
+    fn missing_lists(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 

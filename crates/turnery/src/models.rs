@@ -3,7 +3,7 @@
 use crate::{
     app::{App, resolve_cwd},
     args::{GlobalOptions, ModelsArgs},
-    config::{Config, model_lists::AwaitedLists},
+    config::{Config, model_lists::QueriedProviders},
     runtime::current_thread_runtime,
 };
 use serde::Serialize;
@@ -58,7 +58,7 @@ struct PriceColumn {
 pub(crate) fn run(global: &GlobalOptions, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
     let app = App::load(global, Config::default());
     let runtime = current_thread_runtime()?;
-    runtime.block_on(app.live_providers.query_models(AwaitedLists::All));
+    runtime.block_on(app.live_providers.query_models(QueriedProviders::All));
     runtime.shutdown_background();
     let cwd = resolve_cwd(None)?;
     let settings = app.settings(std::slice::from_ref(&cwd))?;

@@ -265,6 +265,7 @@ async fn run_job(
     };
     let agent = app.into_agent(Arc::clone(&store), trace);
     if let Some(Settings { model, limits, .. }) = &begins_with {
+        job::query_unlisted(&agent, &work.called_models(model)).await;
         job::check_media_support(&agent, model, work.new_content())?;
         job::check_prices(&agent, limits, work.called_models(model))?;
     }
@@ -277,6 +278,9 @@ async fn run_job(
     );
     let session = job::open_session(&agent, &*store, &target, ports, &flags).await?;
     let name = session.options().model.name.clone();
+    if begins_with.is_none() && job::query_unlisted(&agent, &[&name]).await {
+        session.reload_model().await?;
+    }
     job::check_media_support(&agent, &name, work.new_content())?;
     let is_value_required = schema.is_some();
     let options = PromptOptions {

@@ -1,4 +1,4 @@
-//! Sends the models of providers whose lists arrive after a session was opened.
+//! Sends the models of providers that are queried for their lists after a session was opened.
 
 use crate::{
     server::{connection::Connection, session_updates},
@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use turnery_agent::Session;
 use turnery_models::ModelName;
 
-/// Starts a task that sends the session's options again once all lists of models have arrived, if they change the
-/// models to choose from. Sends nothing before `answered` fires, and nothing for a session that was closed.
+/// Starts a task that queries the lists of models that are missing, and then sends the session's options again if that
+/// changes the models to choose from. Sends nothing before `answered` fires, and nothing for a session that was closed.
 pub(crate) fn send_later_models(
     session: &Session,
     connection: &Arc<Connection>,
     answered: CancellationToken,
 ) {
-    let Some(arrived) = connection.agent.models().pending_lists() else {
+    let Some(queries) = connection.agent.models().missing_lists() else {
         return;
     };
     let id = session.id().to_string();
@@ -24,7 +24,7 @@ pub(crate) fn send_later_models(
     let connection = Arc::downgrade(connection);
     tokio::spawn(async move {
         answered.cancelled().await;
-        arrived.await;
+        queries.await;
         let Some(connection) = connection.upgrade() else {
             return;
         };

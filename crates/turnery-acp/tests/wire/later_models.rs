@@ -46,7 +46,7 @@ impl ProviderSource for SlowLists {
         Arc::from([acme])
     }
 
-    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
+    fn missing_lists(&self) -> Option<BoxFuture<'static, ()>> {
         let arrived = self.arrived.clone();
         (!arrived.is_cancelled()).then(|| arrived.cancelled_owned().boxed())
     }

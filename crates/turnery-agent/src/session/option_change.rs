@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::{oneshot, watch};
-use turnery_models::{Model, ModelName, Thinking};
+use turnery_models::{Model, Thinking};
 use turnery_store::{SessionPatch, StoreError};
 use turnery_tools::Mode;
 

@@ -7,7 +7,7 @@ use super::{
     default_model::choose_default_model,
     file_watch::FileWatch,
     key_file::{FileStamp, KeyFile, StoredKey, StoredKeys},
-    model_lists::{AwaitedLists, ModelLists},
+    model_lists::{ModelLists, QueriedProviders},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -38,7 +38,7 @@ pub(crate) struct LiveProviders {
     /// Result of starting the reader thread.
     reader_thread: OnceLock<io::Result<()>>,
     key_reader: Arc<KeyReader>,
-    model_lists: ModelLists,
+    model_lists: Arc<ModelLists>,
     /// Time for which an unwatched read stays fresh.
     freshness: Duration,
     /// Time that a caller waits for the first read.
@@ -191,7 +191,7 @@ impl LiveProviders {
         Self {
             keys,
             reader_thread: OnceLock::new(),
-            model_lists: ModelLists::default(),
+            model_lists: Arc::default(),
             freshness: FRESH,
             first_timeout: FIRST_READ_TIMEOUT,
             read_timeout: READ_TIMEOUT,
@@ -302,10 +302,10 @@ impl LiveProviders {
         &self.model_lists
     }
 
-    /// Queries all providers that can be used for their models, and waits for the awaited ones.
-    pub(crate) async fn query_models(&self, awaited: AwaitedLists) {
+    /// Queries providers that can be used for their models, and waits for their lists.
+    pub(crate) async fn query_models(&self, queried: QueriedProviders) {
         let now = Arc::clone(&self.state().providers);
-        self.model_lists.discover(&now, awaited).await;
+        self.model_lists.discover(&now, queried).await;
     }
 
     /// Deletes all stored keys.
@@ -325,11 +325,18 @@ impl ProviderSource for LiveProviders {
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.query_models(AwaitedLists::Keyless))
+        Box::pin(self.query_models(QueriedProviders::Keyless))
     }
 
-    fn pending_lists(&self) -> Option<BoxFuture<'static, ()>> {
-        self.model_lists.pending()
+    fn missing_lists(&self) -> Option<BoxFuture<'static, ()>> {
+        let all = Arc::clone(&self.state().providers);
+        if !self.model_lists.is_incomplete(&all) {
+            return None;
+        }
+        let lists = Arc::clone(&self.model_lists);
+        Some(Box::pin(async move {
+            lists.discover(&all, QueriedProviders::All).await;
+        }))
     }
 
     fn offered(&self) -> Arc<[ProviderConfig]> {

@@ -1,22 +1,22 @@
 //! Queries which models the user's servers and providers list.
 //!
 //! Queried are the providers that need no key, such as Ollama at its default port, and those that have one. All are
-//! queried at once with short timeouts, and answers are cached. Sessions do not wait for the list of a provider with a key:
-//! it adds models, but does not decide which model is used.
+//! queried at once with short timeouts, and answers are cached. The list of a provider with a key is queried once a session
+//! has opened: it adds models, but does not decide which model is used.
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{task::JoinHandle, time::timeout};
 use turnery_models::{ProviderConfig, ServedModel, is_listed_model, is_loopback, served_models};
 
 /// Environment variable that restricts queries to addresses that the user configured if set to `off`.
 const LOCAL_SERVERS_VARIABLE: &str = "TURNERY_LOCAL_SERVERS";
-/// Timeout of a query to this machine, and time that a session waits for servers without a key.
-const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout of a query to this machine, and time that a session waits for other servers.
+pub(crate) const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Timeout of a query to another machine.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which the answer of a server without a key is fresh: it may be started at any time.
@@ -34,33 +34,15 @@ pub(crate) struct ModelLists {
     answers: Arc<Mutex<Answers>>,
     /// Held while queries are started and awaited.
     discovery_lock: tokio::sync::Mutex<()>,
-    /// Number of running queries.
-    running: watch::Sender<usize>,
 }
 
-/// Lists that [`ModelLists::discover`] waits for.
+/// Providers that [`ModelLists::discover`] queries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AwaitedLists {
-    /// Those of servers without a key, which decide which model is used by default, for a short time.
+pub(crate) enum QueriedProviders {
+    /// Those without a key, which decide which model is used by default. Waits for a short time.
     Keyless,
-    /// Those of all providers.
+    /// All that can be used.
     All,
-}
-
-/// Counts a query while it runs.
-struct RunningQuery(watch::Sender<usize>);
-
-impl RunningQuery {
-    fn new(running: watch::Sender<usize>) -> Self {
-        running.send_modify(|running| *running += 1);
-        Self(running)
-    }
-}
-
-impl Drop for RunningQuery {
-    fn drop(&mut self) {
-        self.0.send_modify(|running| *running -= 1);
-    }
 }
 
 #[derive(Default)]
@@ -87,12 +69,16 @@ struct Answer {
 }
 
 impl ModelLists {
-    /// Queries the providers in `all` whose answers are not fresh, and waits for the awaited ones.
-    pub(crate) async fn discover(&self, all: &[ProviderConfig], awaited: AwaitedLists) {
+    /// Queries providers in `all` whose answers are not fresh, and waits for them.
+    pub(crate) async fn discover(&self, all: &[ProviderConfig], queried: QueriedProviders) {
         let _asking = self.discovery_lock.lock().await;
         let asks_all = std::env::var_os(LOCAL_SERVERS_VARIABLE).is_none_or(|value| value != "off");
-        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
-        for provider in all.iter().filter(|it| it.require_key().is_ok()) {
+        let (mut whole, mut brief) = (Vec::new(), Vec::new());
+        let is_asked = |it: &&ProviderConfig| match queried {
+            QueriedProviders::Keyless => it.is_keyless(),
+            QueriedProviders::All => it.require_key().is_ok(),
+        };
+        for provider in all.iter().filter(is_asked) {
             if self.has_fresh_answer(provider) {
                 continue;
             }
@@ -108,36 +94,30 @@ impl ModelLists {
                 false => REMOTE_TIMEOUT,
             };
             let query = self.query(provider.clone(), limit);
-            match awaited {
-                AwaitedLists::Keyless if !provider.is_keyless() => {}
-                AwaitedLists::Keyless if is_here => here.push(query),
-                AwaitedLists::Keyless | AwaitedLists::All => elsewhere.push(query),
+            match queried {
+                QueriedProviders::Keyless if !is_here => brief.push(query),
+                QueriedProviders::Keyless | QueriedProviders::All => whole.push(query),
             }
         }
-        // Each query ends by itself; those that take longer than the wait go on in the background.
-        let wait = match awaited {
-            AwaitedLists::Keyless => LOCAL_TIMEOUT,
-            AwaitedLists::All => 2 * REMOTE_TIMEOUT,
-        };
-        let _ = tokio::join!(join_all(here), timeout(wait, join_all(elsewhere)));
+        // Each query ends by itself; those that take longer go on in the background.
+        let _ = tokio::join!(join_all(whole), timeout(LOCAL_TIMEOUT, join_all(brief)));
     }
 
-    /// Waits until no query is running; `None` if none is.
-    pub(crate) fn pending(&self) -> Option<BoxFuture<'static, ()>> {
-        let mut running = self.running.subscribe();
-        if *running.borrow_and_update() == 0 {
-            return None;
-        }
-        Some(Box::pin(async move {
-            let _ = running.wait_for(|running| *running == 0).await;
-        }))
+    /// Returns true if the list of a provider that has a key is not known, or no longer fresh.
+    pub(crate) fn is_incomplete(&self, all: &[ProviderConfig]) -> bool {
+        let is_missing = |it: &&ProviderConfig| {
+            let answers = self.answers();
+            let is_awaited = answers.answer_of(it).is_some_and(|it| it.list.is_none());
+            drop(answers);
+            is_awaited || !self.has_fresh_answer(it)
+        };
+        let mut keyed = all.iter().filter(|it| it.key.is_some());
+        keyed.any(|it| is_missing(&it))
     }
 
     fn query(&self, provider: ProviderConfig, wait: Duration) -> JoinHandle<()> {
         let answers = Arc::clone(&self.answers);
-        let query = RunningQuery::new(self.running.clone());
         tokio::spawn(async move {
-            let _query = query;
             let list = served_models(&provider, wait).await;
             store_answer(&answers, &provider, Some(list));
         })
@@ -330,9 +310,8 @@ mod tests {
         }
     }
 
-    /// Sessions wait for servers without a key only.
     #[tokio::test(start_paused = true)]
-    async fn list_of_a_provider_with_a_key_is_pending() {
+    async fn list_of_a_provider_with_a_key_is_queried_on_request() {
         let lists = ModelLists::default();
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", silent.local_addr().unwrap());
@@ -341,10 +320,14 @@ mod tests {
             ..ProviderConfig::new("acme", turnery_models::Api::OpenAi, address)
         };
         let all = [acme];
-        lists.discover(&all, AwaitedLists::Keyless).await;
-        assert!(lists.failure(&all[0]).is_none());
-        lists.pending().expect("a query").await;
+        lists.discover(&all, QueriedProviders::Keyless).await;
+        assert!(lists.is_incomplete(&all));
+        assert!(lists.failure(&all[0]).is_none(), "nothing was queried");
+        lists.discover(&all, QueriedProviders::All).await;
         assert!(lists.failure(&all[0]).is_some(), "the time is over");
-        assert!(lists.pending().is_none());
+        assert!(
+            !lists.is_incomplete(&all),
+            "a failure is not repeated at once"
+        );
     }
 }

@@ -1,7 +1,11 @@
 //! Describes the work of a run and opens the session for it.
 
 use super::try_models::TryArgs;
-use crate::{app::resolve_cwd, args::OutputFormat, config::Config};
+use crate::{
+    app::resolve_cwd,
+    args::OutputFormat,
+    config::{Config, model_lists::LOCAL_TIMEOUT},
+};
 use anyhow::{Context as _, ensure};
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{
@@ -9,7 +13,7 @@ use turnery_agent::{
     ValueSchema, known_price,
 };
 use turnery_engine::{Content, Limits, LoopId, SessionId};
-use turnery_models::ModelName;
+use turnery_models::{ModelName, is_listed_model};
 use turnery_store::{ListQuery, SessionInfo, Store};
 
 /// Work of a run, its session, its output format and its settings.
@@ -223,6 +227,20 @@ pub(super) fn check_media_support(
          documents = true for it in config.toml"
     );
     Ok(())
+}
+
+/// Queries providers for their lists, for a short time, if a model is not well known: its list may state its context
+/// window and its price. Returns true if lists were queried.
+pub(super) async fn query_unlisted(agent: &Agent, models: &[&ModelName]) -> bool {
+    let is_unlisted = |it: &&ModelName| agent.models().has_key(it) && !is_listed_model(&it.model);
+    if !models.iter().any(is_unlisted) {
+        return false;
+    }
+    let Some(queries) = agent.models().missing_lists() else {
+        return false;
+    };
+    let _ = tokio::time::timeout(LOCAL_TIMEOUT, queries).await;
+    true
 }
 
 /// Checks that the prices of all models are known if there is a cost limit.

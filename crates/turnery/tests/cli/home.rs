@@ -7,6 +7,7 @@ use signal_hook::{
 };
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::{Arc, Once},
@@ -131,7 +132,11 @@ impl Home {
             .spawn()
             .expect("started");
         let mut pipe = child.stdin.take().expect("piped");
-        pipe.write_all(stdin.as_bytes()).await.expect("written");
+        match pipe.write_all(stdin.as_bytes()).await {
+            // A command may end without reading its input.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.expect("written"),
+        }
         drop(pipe);
         wait_with_output(child).await
     }

@@ -321,6 +321,30 @@ async fn provider_list_adds_models() {
     assert!(!has("openai/text-embedding-3-large"), "{found:?}");
 }
 
+/// What only the provider's list states about a model is known to `run`: its price, which a cost limit needs.
+#[tokio::test]
+async fn run_knows_price_from_provider_list() {
+    let home = Home::new();
+    let at = fake_http::serve(|request| {
+        if !request.head[0].starts_with("GET ") {
+            return Some(answer_request(&request));
+        }
+        let pricing = json!({"prompt": "0.000001", "completion": "0.000002"});
+        let list = json!({"data": [{"id": "acme/new-1", "pricing": pricing}]});
+        let list = list.to_string();
+        Some(fake_http::response("200 OK", "application/json", &list))
+    });
+    for (model, code) in [("acme/new-1", 0), ("acme/other", 1)] {
+        let model = format!("openrouter/{model}");
+        let mut command = home.command(&["run", "--model", &model, "--max-cost", "1", "hi"]);
+        command
+            .env("OPENROUTER_BASE_URL", format!("http://{at}/v1"))
+            .env("OPENROUTER_API_KEY", "k-1");
+        let ran = wait_with_output(command.spawn().expect("started")).await;
+        assert_eq!(ran.code, Some(code), "{model}: {ran:?}");
+    }
+}
+
 /// Tests disable discovery, so that servers on the test machine have no effect.
 #[tokio::test]
 async fn tests_see_no_server_of_the_machine() {
