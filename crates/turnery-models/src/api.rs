@@ -36,14 +36,14 @@ impl Api {
         }
     }
 
-    /// Creates the model at `endpoint`. `is_limit_chosen`: the user configured the output limit.
+    /// Creates the model at `endpoint`. `has_user_limit`: the user configured the output limit.
     pub(crate) fn model(
         self,
         info: ModelInfo,
         endpoint: Endpoint,
         limits: &CallLimits,
         base_url: &str,
-        is_limit_chosen: bool,
+        has_user_limit: bool,
     ) -> Arc<dyn Model> {
         match self {
             Self::Anthropic => {
@@ -51,15 +51,15 @@ impl Api {
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::OpenAi => {
-                let dialect = OpenAi::new(base_url, &info.name.model, is_limit_chosen);
+                let dialect = OpenAi::new(base_url, &info.name.model, has_user_limit);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::OpenAiResponses => {
-                let dialect = Responses::new(base_url, is_limit_chosen);
+                let dialect = Responses::new(base_url, has_user_limit);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::Gemini => {
-                let dialect = Gemini::new(is_limit_chosen);
+                let dialect = Gemini::new(has_user_limit);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
         }

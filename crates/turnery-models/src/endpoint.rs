@@ -134,9 +134,8 @@ fn parse_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        scheme => Err(format!(
-            "it must begin with http:// or https://, not {scheme}:"
-        )),
+        // The scheme is not named: without `//`, it is the user name.
+        _ => Err("it must begin with http:// or https://".to_owned()),
     }
 }
 

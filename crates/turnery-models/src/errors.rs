@@ -46,7 +46,7 @@ pub(crate) fn invalid_headers(at: &Endpoint, why: &str) -> ModelError {
     ModelError::new(ModelErrorKind::BadRequest, message)
 }
 
-/// The file with root certificates cannot be used.
+/// Returns the error for a file with root certificates that cannot be used.
 pub(crate) fn invalid_certificates(at: &Endpoint, path: &Path, why: &str) -> ModelError {
     let message = format!(
         "The certificates in {} cannot be read ({why}): correct ca_file of the provider {} in the configuration.",
@@ -65,7 +65,7 @@ pub(crate) fn client_setup_failed(at: &Endpoint, error: &reqwest::Error) -> Mode
     ModelError::new(ModelErrorKind::Network, message)
 }
 
-/// No response was received.
+/// Returns the error for a request that received no response.
 pub(crate) fn connection_failed(at: &Endpoint, error: &reqwest::Error) -> ModelError {
     let Endpoint {
         provider,
@@ -88,7 +88,7 @@ pub(crate) fn connection_failed(at: &Endpoint, error: &reqwest::Error) -> ModelE
     )
 }
 
-/// The connection closed during the response.
+/// Returns the error for a connection that closed during the response.
 pub(crate) fn connection_lost(provider: &str, error: &reqwest::Error) -> ModelError {
     let message = format!(
         "The connection to {provider} broke off in the middle of the answer ({}): try again.",
@@ -107,7 +107,7 @@ pub(crate) fn idle_timeout(at: &Endpoint, idle: Duration) -> ModelError {
     ModelError::new(ModelErrorKind::Timeout, message)
 }
 
-/// Only pings arrived.
+/// Returns the error for a response of which only pings arrived.
 pub(crate) fn content_timeout(at: &Endpoint, content: Duration) -> ModelError {
     let message = format!(
         "{} at {} kept the connection open for {} seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration.",
@@ -118,12 +118,12 @@ pub(crate) fn content_timeout(at: &Endpoint, content: Duration) -> ModelError {
     ModelError::new(ModelErrorKind::Timeout, message)
 }
 
-/// The response exceeds a limit. Uses the message of the engine's own limits.
+/// Returns the error for a response that exceeds a limit, with the message of the engine's own limits.
 pub(crate) fn answer_limit_exceeded(overrun: ResponseLimitError) -> ModelError {
     ModelError::new(ModelErrorKind::AnswerLimit, overrun.to_string())
 }
 
-/// The status reports success, but the body is not an event stream.
+/// Returns the error for a status that reports success with a body that is not an event stream.
 pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
     if let Some(reported) = ProviderError::within(text) {
         return reported.to_model_error(at, None);
@@ -143,7 +143,7 @@ pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
     )
 }
 
-/// The response ended without its terminal event, or in the middle of an event (C-31).
+/// Returns the error for a response that ended without its terminal event, or in the middle of an event (C-31).
 pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelError {
     let why = redact_and_shorten(at, why);
     ModelError::new(
@@ -155,7 +155,7 @@ pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelError {
     )
 }
 
-/// The stream violates the API.
+/// Returns the error for a stream that violates the API.
 pub(crate) fn protocol_violation(at: &Endpoint, why: &str) -> ModelError {
     let why = redact_and_shorten(at, why);
     ModelError::new(
@@ -167,7 +167,7 @@ pub(crate) fn protocol_violation(at: &Endpoint, why: &str) -> ModelError {
     )
 }
 
-/// Converts a response with an error status.
+/// Returns the error for a response with an error status.
 pub(crate) fn from_status(
     at: &Endpoint,
     status: u16,
@@ -188,7 +188,7 @@ pub(crate) fn from_status(
             at.provider, at.display_url, at.url_hint
         );
     }
-    let asked = retry_after::from_response(headers, text, SystemTime::now().into());
+    let asked = retry_after::from_response(status, headers, text, SystemTime::now().into());
     error.retry_after = asked.or(error.retry_after);
     AttemptError {
         error,

@@ -16,13 +16,13 @@ use turnery_engine::CallIds;
 /// Dialect of the Gemini API.
 #[derive(Default)]
 pub(crate) struct Gemini {
-    is_limit_chosen: bool,
+    has_user_limit: bool,
 }
 
 impl Gemini {
     /// Creates the dialect. If the user chose the output limit, it is sent to every model.
-    pub(crate) fn new(is_limit_chosen: bool) -> Self {
-        Self { is_limit_chosen }
+    pub(crate) fn new(has_user_limit: bool) -> Self {
+        Self { has_user_limit }
     }
 }
 
@@ -44,7 +44,7 @@ impl ApiDialect for Gemini {
     }
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, self.is_limit_chosen, request)
+        request::encode_request(info, self.has_user_limit, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::GeminiReader {

@@ -175,7 +175,7 @@ fn input_content<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<InputConte
 /// Replaces a recording for a model that accepts no audio.
 pub(crate) fn audio_placeholder<'a>(audio: &AudioData) -> InputContent<'a> {
     InputContent::Text(Cow::Owned(format!(
-        "[a recording ({}) is left out here: this model takes none]",
+        "[audio ({}) omitted: this model does not accept audio]",
         audio.mime_type
     )))
 }
@@ -183,7 +183,7 @@ pub(crate) fn audio_placeholder<'a>(audio: &AudioData) -> InputContent<'a> {
 /// Replaces an image for a model that accepts none.
 fn image_placeholder<'a>(image: &ImageData) -> InputContent<'a> {
     InputContent::Text(Cow::Owned(format!(
-        "[a picture ({}) is left out here: this model takes none]",
+        "[image ({}) omitted: this model does not accept images]",
         image.mime_type
     )))
 }
@@ -191,7 +191,7 @@ fn image_placeholder<'a>(image: &ImageData) -> InputContent<'a> {
 /// Replaces a document for a model that accepts none.
 pub(crate) fn document_placeholder<'a>(document: &DocumentData) -> InputContent<'a> {
     InputContent::Text(Cow::Owned(format!(
-        "[the document {} is left out here: this model takes none, but its text can be extracted with a tool]",
+        "[document {} omitted: this model does not accept documents, but its text can be extracted with a tool]",
         document.name
     )))
 }

@@ -53,8 +53,8 @@ pub struct ModelInfo {
     pub documents: bool,
     /// True if the model can reason.
     pub reasoning: bool,
-    /// API of the model: `anthropic_messages`, `openai_chat_completions`, `openai_responses`, `offline` or
-    /// `scripted`.
+    /// API of the model: `anthropic_messages`, `openai_chat_completions`, `openai_responses`,
+    /// `gemini_generate_content`, `offline` or `scripted`.
     pub api: &'static str,
     /// Base URL without credentials.
     pub base_url: Option<String>,

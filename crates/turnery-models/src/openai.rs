@@ -35,15 +35,15 @@ pub(crate) struct OpenAi {
 
 impl OpenAi {
     /// Creates the dialect of `model` for the server at `base_url`. If the user chose the output limit, it is sent.
-    pub(crate) fn new(base_url: &str, model: &str, is_limit_chosen: bool) -> Self {
+    pub(crate) fn new(base_url: &str, model: &str, has_user_limit: bool) -> Self {
         let quirks = providers::quirks_at(base_url, model);
         Self {
-            quirks: match is_limit_chosen {
+            quirks: match has_user_limit {
                 true => quirks.with_user_limit(),
                 false => quirks,
             },
             enforces_schemas: providers::enforces_schemas_at(base_url),
-            schemas: SchemaDialect::of_host(base_url),
+            schemas: providers::schemas_at(base_url),
         }
     }
 }

@@ -187,6 +187,22 @@ fn responses_event() -> impl Strategy<Value = String> {
     prop_oneof![4 => shaped, 1 => event()]
 }
 
+/// Generates events of a content block of Anthropic that may be a list, which is read as a struct by position.
+fn block_event() -> impl Strategy<Value = String> {
+    let kinds = &[
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+    ][..];
+    let list = prop::sample::select(KINDS)
+        .prop_map(|kind| json!([kind, null, null, null, null, null, null]));
+    let input = prop::sample::select(&["1", "{}", "{", ""][..]);
+    (prop::sample::select(kinds), list, input).prop_map(|(kind, block, input)| {
+        json!({"type": kind, "index": 0, "content_block": block, "delta": {"partial_json": input}})
+            .to_string()
+    })
+}
+
 /// Generates events close enough to real ones to pass initial parsing.
 fn event() -> impl Strategy<Value = String> {
     let shaped = (
@@ -205,6 +221,7 @@ fn event() -> impl Strategy<Value = String> {
         });
     prop_oneof![
         4 => shaped.prop_map(|value| value.to_string()),
+        4 => block_event(),
         2 => json_value().prop_map(|value| value.to_string()),
         1 => any::<String>(),
         1 => Just("[DONE]".to_owned()),

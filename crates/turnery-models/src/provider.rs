@@ -194,14 +194,46 @@ impl ProviderConfig {
     }
 }
 
-/// Removes user name, password and query from a URL, since they may be secrets.
+/// Removes user name, password, query and fragment from a URL, since they may be secrets.
 pub(crate) fn strip_credentials(url: &str) -> String {
-    let Ok(mut parsed) = reqwest::Url::parse(url) else {
-        return url.rsplit('@').next().unwrap_or(url).to_owned();
-    };
-    // These calls fail for URLs without such parts, where there is nothing to remove.
-    let _ = parsed.set_username("");
-    let _ = parsed.set_password(None);
-    parsed.set_query(None);
-    parsed.as_str().trim_end_matches('/').to_owned()
+    match reqwest::Url::parse(url) {
+        Ok(mut parsed) if parsed.has_host() => {
+            // These calls fail for URLs without such parts, where there is nothing to remove.
+            let _ = parsed.set_username("");
+            let _ = parsed.set_password(None);
+            parsed.set_query(None);
+            parsed.set_fragment(None);
+            parsed.as_str().trim_end_matches('/').to_owned()
+        }
+        // Without `//`, a user name is parsed as the scheme.
+        Ok(_) | Err(_) => {
+            let rest = url.rsplit('@').next().unwrap_or(url);
+            let end = rest.find(['?', '#']).unwrap_or(rest.len());
+            rest[..end].trim_end_matches('/').to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn displayed_url_has_no_credentials() {
+        for (url, shown) in [
+            (
+                "https://me:hunter2@h/v1/?key=hunter2#hunter2",
+                "https://h/v1",
+            ),
+            ("user:hunter2@box:8080/v1", "box:8080/v1"),
+            ("user:/hunter2@box:8080/v1", "box:8080/v1"),
+            ("user:hunter2@box:8080/v1?key=hunter2", "box:8080/v1"),
+            ("user@hunter2:hunter2@box/v1#hunter2", "box/v1"),
+            ("https://me:hunter2@h:99999/v1?key=hunter2", "h:99999/v1"),
+            ("localhost:8080/v1", "localhost:8080/v1"),
+            ("box/v1/", "box/v1"),
+        ] {
+            assert_eq!(strip_credentials(url), shown, "{url}");
+        }
+    }
 }

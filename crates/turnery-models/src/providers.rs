@@ -6,6 +6,7 @@ use crate::{
         quirks::{Quirks, ThinkingSwitch},
     },
     provider::{Api, ProviderConfig},
+    schema_dialect::SchemaDialect,
 };
 use reqwest::Url;
 use secrecy::SecretString;
@@ -88,6 +89,8 @@ struct KnownProvider {
     takes_documents: bool,
     /// True if Responses wants the calls of a response directly before their outputs.
     groups_calls: bool,
+    /// Schemas that Chat Completions accepts; `None` if they depend on the model.
+    schemas: Option<SchemaDialect>,
     /// Deviations from the common ground of Chat Completions.
     quirks: Quirks,
     /// Returns the quirks for the model with a family name, from those of the host for its family.
@@ -113,6 +116,7 @@ impl KnownProvider {
         enforces_schemas: false,
         takes_documents: false,
         groups_calls: false,
+        schemas: None,
         quirks: Quirks::DEFAULT,
         for_model: |_, quirks| quirks,
     };
@@ -231,18 +235,14 @@ fn served_at(base_url: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.serves(&host))
 }
 
-/// Ends of the host names of Azure's clouds.
-const AZURE_DOMAINS: &[&str] = &[".azure.com", ".azure.us", ".azure.cn"];
-
 /// Returns true if OpenAI's models are served at `base_url` by OpenAI, or by Azure with the same API.
 pub(crate) fn is_openai_at(base_url: &str) -> bool {
-    let is_own = served_at(base_url).is_some_and(|known| known.name == openai::PROVIDER.name);
-    let is_azure = |url: Url| {
-        let host = url.host_str().unwrap_or_default();
-        let path = url.path().trim_end_matches('/');
-        AZURE_DOMAINS.iter().any(|end| host.ends_with(end)) && path == "/openai/v1"
-    };
-    is_own || Url::parse(base_url).is_ok_and(is_azure)
+    let has_path = |url: Url| url.path().trim_end_matches('/') == "/openai/v1";
+    match served_at(base_url).map(|known| known.name) {
+        Some("openai") => true,
+        Some("azure") => Url::parse(base_url).is_ok_and(has_path),
+        Some(_) | None => false,
+    }
 }
 
 /// Returns the quirks of `model` on the server at `base_url`.
@@ -291,6 +291,11 @@ pub(crate) fn takes_documents_at(base_url: &str) -> bool {
 /// Returns true if the server at `base_url` wants the calls of a response directly before their outputs.
 pub(crate) fn groups_calls_at(base_url: &str) -> bool {
     served_at(base_url).is_some_and(|known| known.groups_calls)
+}
+
+/// Returns the schemas that Chat Completions accepts at `base_url`; `None` if they depend on the model.
+pub(crate) fn schemas_at(base_url: &str) -> Option<SchemaDialect> {
+    served_at(base_url).and_then(|known| known.schemas)
 }
 
 /// Returns the path that checks a key at `base_url`, if the list of models does not.
@@ -384,6 +389,15 @@ mod tests {
                 "https://api.openai.com/v1",
                 "https://acme.openai.azure.com/openai/v1",
             ),
+            (
+                "https://acme.openai.azure.com/openai/v1",
+                "https://acme.openai.azure.us/openai/v1",
+            ),
+            (
+                "https://acme.openai.azure.com/openai/v1",
+                "https://acme.openai.azure.cn/openai/v1",
+            ),
+            ("https://api.moonshot.ai/v1", "https://api.kimi.com/v1"),
         ] {
             let quirks = |url| quirks_at(url, "kimi-k2.6");
             assert_eq!(quirks(one), quirks(other), "{one}");
@@ -476,7 +490,7 @@ mod tests {
         ] {
             let quirks = quirks_at(url, "m").with_user_limit();
             assert_eq!(
-                (quirks.limit, quirks.limit_is_chosen),
+                (quirks.limit, quirks.has_user_limit),
                 (field, true),
                 "{url}"
             );
@@ -494,6 +508,8 @@ mod tests {
             "https://eu.api.openai.com/v1",
             "https://desk.openai.azure.com/openai/v1/",
             "https://desk.services.ai.azure.com/openai/v1",
+            "https://desk.openai.azure.us/openai/v1",
+            "https://desk.openai.azure.cn/openai/v1",
         ] {
             assert_eq!(chosen(url), Api::OpenAiResponses, "{url}");
         }
@@ -503,6 +519,7 @@ mod tests {
             "https://openai.com.example/v1",
             "https://desk.openai.azure.com/openai/deployments/gpt",
             "https://proxy.example/openai/v1",
+            "https://notazure.com/openai/v1",
         ] {
             assert_eq!(chosen(url), Api::OpenAi, "{url}");
         }

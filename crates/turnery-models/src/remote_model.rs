@@ -206,8 +206,8 @@ fn join_responses(before: Response, next: Response) -> Response {
     }
 }
 
-/// (on `new` instead of the impl) Creates a model with the retry policy of `limits`.
 impl<D> RemoteModel<D> {
+    /// Creates a model with the retry policy of `limits`.
     pub(crate) fn new(
         info: ModelInfo,
         endpoint: Endpoint,

@@ -23,7 +23,7 @@ pub(crate) struct Responses {
     host: ResponsesHost,
 }
 
-/// How a server deviates from the common ground.
+/// Deviations of a server from the common ground.
 #[derive(Clone, Copy, Debug)]
 struct ResponsesHost {
     output_limit: OutputLimit,
@@ -32,7 +32,7 @@ struct ResponsesHost {
     groups_calls: bool,
 }
 
-/// When the output limit of a model is sent.
+/// Condition under which the output limit of a model is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputLimit {
     /// The user chose it.
@@ -45,10 +45,10 @@ enum OutputLimit {
 
 impl Responses {
     /// Creates the dialect for the server at `base_url`. If the user chose the output limit, it is sent.
-    pub(crate) fn new(base_url: &str, is_limit_chosen: bool) -> Self {
+    pub(crate) fn new(base_url: &str, has_user_limit: bool) -> Self {
         let is_openai = providers::is_openai_at(base_url);
         let limit = providers::quirks_at(base_url, "").limit;
-        let output_limit = match (is_limit_chosen, limit) {
+        let output_limit = match (has_user_limit, limit) {
             (true, _) => OutputLimit::Always,
             (false, LimitField::MaxCompletionTokens | LimitField::MaxTokens) => {
                 OutputLimit::IfKnown
@@ -99,18 +99,18 @@ mod tests {
     use turnery_engine::{Content, DocumentData, LlmMessage, Message, MessageStop, ToolCall};
 
     /// Returns the request body that the server at `url` receives, with a document in the prompt.
-    fn body(url: &str, is_limit_chosen: bool, model: &str) -> Value {
+    fn body(url: &str, has_user_limit: bool, model: &str) -> Value {
         let document = Content::Document(DocumentData {
             name: "a.pdf".to_owned(),
             mime_type: "application/pdf".to_owned(),
             base64: "JVBE".into(),
         });
         let content = vec![document];
-        body_of(url, is_limit_chosen, model, Message::User { content })
+        body_of(url, has_user_limit, model, Message::User { content })
     }
 
     /// Returns the request body for a conversation of one message.
-    fn body_of(url: &str, is_limit_chosen: bool, model: &str, message: Message) -> Value {
+    fn body_of(url: &str, has_user_limit: bool, model: &str, message: Message) -> Value {
         let mut info = ModelInfo::new(ModelName::new("p", model), "openai_responses");
         info.documents = true;
         info.max_output = 900;
@@ -121,7 +121,7 @@ mod tests {
             turn_id: None,
             message,
         })]);
-        let body = Responses::new(url, is_limit_chosen).body(&info, &request);
+        let body = Responses::new(url, has_user_limit).body(&info, &request);
         serde_json::from_slice(&body.unwrap()).unwrap()
     }
 

@@ -12,7 +12,6 @@ mod well_formed;
 
 pub(crate) use property_names::restore_property_names;
 
-use reqwest::Url;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnery_engine::ToolSchema;
@@ -54,34 +53,17 @@ impl DialectSchema<'_> {
 }
 
 impl SchemaDialect {
-    /// Returns the dialect of the Chat Completions server at `base_url`; `None` if it depends on the model.
-    pub(crate) fn of_host(base_url: &str) -> Option<Self> {
-        let url = Url::parse(base_url).ok()?;
-        let host = url.host_str()?;
-        let is_at = |domain: &str| {
-            host.strip_suffix(domain)
-                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        match () {
-            () if ["moonshot.ai", "moonshot.cn", "kimi.com"]
-                .iter()
-                .any(|it| is_at(it)) =>
-            {
-                Some(Self::Moonshot)
-            }
-            () if is_at("googleapis.com") => Some(Self::Gemini),
-            () => None,
-        }
-    }
-
     /// Returns the dialect of a model behind a Chat Completions server that passes schemas on unchanged.
     pub(crate) fn of_model(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
-        match () {
-            () if name.starts_with("kimi") || name.starts_with("moonshot") => Self::Moonshot,
-            () if name.starts_with("gemini") => Self::Gemini,
-            () if name.starts_with("claude") => Self::Anthropic,
-            () => Self::OpenAi,
+        if name.starts_with("kimi") || name.starts_with("moonshot") {
+            Self::Moonshot
+        } else if name.starts_with("gemini") {
+            Self::Gemini
+        } else if name.starts_with("claude") {
+            Self::Anthropic
+        } else {
+            Self::OpenAi
         }
     }
 

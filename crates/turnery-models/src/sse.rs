@@ -33,15 +33,15 @@ pub(crate) struct SseEvent<'a> {
     pub(crate) kind: SseKind,
 }
 
-/// How the data of an event was written.
+/// Form of the data of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SseKind {
-    /// As lines `data: ...`.
+    /// Lines `data: ...`.
     #[default]
     Data,
-    /// As lines `error: ...`, or as data of an event with the name `error`.
+    /// Lines `error: ...`, or data of an event with the name `error`.
     Error,
-    /// As JSON without a field name, which is not an event.
+    /// JSON without a field name, which is not an event.
     Bare,
 }
 

@@ -168,7 +168,7 @@ async fn mid_stream_error_is_retried_only_before_text() {
     assert_eq!(error.kind, ModelErrorKind::Overloaded);
     assert_eq!(
         error.message,
-        "acme is overloaded or broken (it said: Overloaded)."
+        "acme is overloaded or broken (it said: Overloaded): try again later, or choose another model."
     );
     assert_eq!(streamed, [text_delta(0, "Hi")]);
     assert_eq!(

@@ -50,9 +50,9 @@ async fn audio_model_is_sent_the_recording() {
 // proves: ANTHROPIC-84
 #[tokio::test]
 async fn other_model_is_sent_a_placeholder() {
-    let wav = "[a recording (audio/x-wav) is left out here: this model takes none]";
-    let mp3 = "[a recording (audio/mpeg) is left out here: this model takes none]";
-    let tool = "[a recording (audio/wav) is left out here: this model takes none]";
+    let wav = "[audio (audio/x-wav) omitted: this model does not accept audio]";
+    let mp3 = "[audio (audio/mpeg) omitted: this model does not accept audio]";
+    let tool = "[audio (audio/wav) omitted: this model does not accept audio]";
     assert_eq!(
         sent_messages(Api::OpenAi, "m1", recorded_conversation()).await,
         [
@@ -81,7 +81,7 @@ async fn other_model_is_sent_a_placeholder() {
 #[tokio::test]
 async fn unsupported_recording_is_replaced() {
     let content = vec![recording("audio/ogg", "T2dn")];
-    let left_out = "[a recording (audio/ogg) is left out here: this model takes none]";
+    let left_out = "[audio (audio/ogg) omitted: this model does not accept audio]";
     assert_eq!(
         sent_messages(Api::OpenAi, "gpt-audio", vec![Message::User { content }]).await,
         [json!({"role": "user", "content": left_out})]

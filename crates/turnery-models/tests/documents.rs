@@ -53,7 +53,7 @@ async fn anthropic_model_is_sent_documents() {
 async fn unknown_server_is_sent_a_note() {
     let note = |name: &str| {
         format!(
-            "[the document {name} is left out here: this model takes none, but its text can be extracted with a tool]"
+            "[document {name} omitted: this model does not accept documents, but its text can be extracted with a tool]"
         )
     };
     assert_eq!(
@@ -72,7 +72,7 @@ async fn text_model_is_sent_a_note_for_an_image() {
         content: vec![Content::text("look"), picture()],
     }];
     let sent = sent_messages(Api::OpenAi, "deepseek-chat", messages).await;
-    let note = "[a picture (image/png) is left out here: this model takes none]";
+    let note = "[image (image/png) omitted: this model does not accept images]";
     assert_eq!(
         sent,
         [json!({"role": "user", "content": format!("look\n\n{note}")})]

@@ -45,7 +45,7 @@ async fn errors_by_status_and_text() {
             "404 Not Found",
             r#"{"error":"model 'm1' not found"}"#,
             BadRequest,
-            "acme has no model called \"m1\"",
+            "acme has no model called \"m1\", or does not let you use it (it said: model 'm1' not found): choose another model.",
         ),
         (
             "404 Not Found",
@@ -69,7 +69,7 @@ async fn errors_by_status_and_text() {
             "400 Bad Request",
             r#"{"error":{"message":"no"}}"#,
             BadRequest,
-            "acme refuses the request (it said: no).",
+            "acme refuses the request (it said: no): change what it objects to, or choose another model.",
         ),
         (
             "429 Too Many Requests",
@@ -105,7 +105,7 @@ async fn errors_by_status_and_text() {
             "429 Too Many Requests",
             r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}]"#,
             RateLimit,
-            "acme has had too many requests",
+            "acme limits the rate of requests (it said: You exceeded your current quota, please check your plan and billing details.): try again later, or choose another model.",
         ),
         (
             "403 Forbidden",
@@ -117,7 +117,7 @@ async fn errors_by_status_and_text() {
             "403 Forbidden",
             "<!DOCTYPE html><html><title>Blocked</title></html>",
             BadRequest,
-            "acme refuses the request (it answered with a page for browsers).",
+            "acme refuses the request (it answered with a page for browsers): change what it objects to, or choose another model.",
         ),
         (
             "400 Bad Request",
@@ -129,13 +129,13 @@ async fn errors_by_status_and_text() {
             "500 Internal Server Error",
             "",
             Overloaded,
-            "acme is overloaded or broken",
+            "acme is overloaded or broken (it did not say why): try again later, or choose another model.",
         ),
         (
             "529 Overloaded",
             "",
             Overloaded,
-            "acme is overloaded or broken",
+            "acme is overloaded or broken (it did not say why): try again later, or choose another model.",
         ),
     ];
     for (line, body, kind, start) in cases {
@@ -150,7 +150,10 @@ async fn long_provider_texts_are_shortened() {
     let error = error_of(error_response("400 Bad Request", "", &"x".repeat(100_000))).await;
     assert_eq!(
         error.message,
-        format!("acme refuses the request (it said: {}…).", "x".repeat(300))
+        format!(
+            "acme refuses the request (it said: {}…): change what it objects to, or choose another model.",
+            "x".repeat(300)
+        )
     );
 }
 

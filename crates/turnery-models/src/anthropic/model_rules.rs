@@ -5,7 +5,7 @@
 
 use crate::history::ReasoningScope;
 
-/// How a model is told how much to think.
+/// Parameter for the amount of thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingMode {
     /// `enabled` with a number of tokens.
@@ -16,16 +16,16 @@ pub(super) enum ThinkingMode {
     Effort,
 }
 
-/// How a model is told not to think.
+/// Parameter that stops a model from thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingOff {
-    /// By leaving the parameter out; the newest of these models reject `disabled`.
+    /// No parameter; the newest of these models reject `disabled`.
     Omitted,
-    /// By `disabled`, because the model thinks unless told otherwise.
+    /// `disabled`, because the model thinks by default.
     Disabled,
-    /// By `between_tools`, which leaves notes between calls.
+    /// `between_tools`, which leaves notes between calls.
     BetweenTools,
-    /// Not at all: the lowest effort is the least it can do.
+    /// The lowest effort, because the model cannot stop thinking.
     LowestEffort,
 }
 
@@ -117,6 +117,8 @@ impl ModelRules {
 /// Returns the name of a Claude model after `claude-`: `opus-4-8`, `3-7-sonnet-latest`.
 fn claude_family(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next()?;
+    // Resellers append variants (`:online`), Bedrock a revision (`-v1:0`).
+    let name = name.split(':').next()?;
     // Bedrock puts the region and the vendor before the name.
     let name = name
         .rsplit_once("anthropic.")
@@ -173,7 +175,28 @@ mod tests {
                 true,
                 false,
             ),
+            (
+                "us.anthropic.claude-sonnet-4-20250514-v1:0",
+                Budget,
+                Omitted,
+                true,
+                true,
+            ),
             ("claude-opus-4-7", Adaptive, Omitted, false, false),
+            (
+                "anthropic/claude-opus-4.8:online",
+                Adaptive,
+                Omitted,
+                false,
+                false,
+            ),
+            (
+                "anthropic/claude-opus-5.5:thinking",
+                Adaptive,
+                LowestEffort,
+                false,
+                false,
+            ),
             ("claude-opus-4-8", Adaptive, Omitted, false, false),
             ("claude-opus-5", Adaptive, Disabled, false, false),
             ("claude-sonnet-5", Adaptive, Disabled, false, false),

@@ -266,9 +266,21 @@ fn assistant_block(item: &Content, rules: ModelRules) -> Option<ContentBlock<'_>
             name: accepted_name(&call.name, &[]),
             input: args_as_object(&call.args),
         }),
+        Content::Opaque { value, .. } if is_foreign(value) => return None,
         Content::Opaque { value, .. } => ContentBlock::Raw(value),
         Content::Image(_) | Content::Audio(_) | Content::Document(_) => return None,
     })
+}
+
+/// Returns true for blocks of other APIs. A provider that is configured to use another API than before keeps its name.
+fn is_foreign(block: &Value) -> bool {
+    match block["type"].as_str() {
+        // Items of Responses.
+        Some("message" | "reasoning" | "item_reference") => true,
+        Some(kind) => kind.is_empty() || kind.ends_with("_call") || kind.ends_with("_output"),
+        // Parts of Gemini, and reasoning of Chat Completions.
+        None => true,
+    }
 }
 
 fn is_thinking_block(block: &ContentBlock<'_>) -> bool {

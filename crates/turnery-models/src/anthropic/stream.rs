@@ -314,8 +314,11 @@ impl AnthropicReader {
                 // The fragments are already counted.
                 let more = value_bytes(&value).saturating_sub(input.len());
                 self.response.count_bytes(more);
-                if let Some(ResponseBlock::Opaque(block)) = self.response.block_mut(at) {
-                    block["input"] = value;
+                // The whole of a block may also be a list, which has no place for it.
+                if let Some(ResponseBlock::Opaque(Value::Object(block))) =
+                    self.response.block_mut(at)
+                {
+                    block.insert("input".to_owned(), value);
                 }
             }
             Some((
@@ -435,6 +438,13 @@ mod tests {
             assert!(reader.on(&event.to_string(), &mut Vec::new()).is_ok());
         }
         reader.size().bytes()
+    }
+
+    /// Lists are read as structs by position.
+    #[test]
+    fn block_that_is_a_list_takes_no_input() {
+        let block = json!(["x", null, null, null, null, null, null]);
+        assert!(counted_bytes(&block, &["1"]) > 0);
     }
 
     // proves: UP-1

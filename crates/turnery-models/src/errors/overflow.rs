@@ -11,7 +11,12 @@ const OVERFLOW_PHRASES: &[Phrase] = &[
     // OpenAI (GPT-5, Responses); OpenAI behind gateways, by configured limit.
     &["exceeds the context window"],
     &["input tokens exceed the configured limit"],
-    &["string too long. expected a string with maximum length"],
+    // OpenAI, by the field: parts of the conversation only, not ids or descriptions of tools.
+    &["invalid 'input': string too long"],
+    &[".content': string too long"],
+    &[".text': string too long"],
+    &[".output': string too long"],
+    &[".arguments': string too long"],
     // OpenAI, OpenRouter, Azure, DeepSeek, vLLM, SGLang, DeepInfra, Fireworks, Mistral.
     &["maximum context length"],
     // OpenAI, Groq, Cerebras.
@@ -25,7 +30,7 @@ const OVERFLOW_PHRASES: &[Phrase] = &[
     // Amazon Bedrock: Claude, Titan, Llama, Nova.
     &["input is too long"],
     &["too many input tokens"],
-    &["expected maxlength"],
+    &["malformed input request: expected maxlength"],
     &["number of input tokens exceeds maximum length"],
     // Gemini, Vertex AI.
     &["input token count", "exceeds the maximum"],
@@ -165,6 +170,22 @@ mod tests {
         (
             "OpenAI string",
             "Invalid 'input': string too long. Expected a string with maximum length 10485760, but got a string with length 10485999 instead.",
+        ),
+        (
+            "OpenAI content",
+            "Invalid 'messages[3].content': string too long. Expected a string with maximum length 10485760, but got a string with length 10485999 instead.",
+        ),
+        (
+            "OpenAI text",
+            "Invalid 'input[5].content[0].text': string too long. Expected a string with maximum length 10485760, but got a string with length 10485999 instead.",
+        ),
+        (
+            "OpenAI output",
+            "Invalid 'input[7].output': string too long. Expected a string with maximum length 10485760, but got a string with length 10485999 instead.",
+        ),
+        (
+            "OpenAI arguments",
+            "Invalid 'messages[2].tool_calls[0].function.arguments': string too long. Expected a string with maximum length 1048576, but got a string with length 1048999 instead.",
         ),
         (
             "OpenAI code",
@@ -409,6 +430,22 @@ mod tests {
         (
             "output limit",
             "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for this model",
+        ),
+        (
+            "OpenAI tool",
+            "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1100 instead.",
+        ),
+        (
+            "OpenAI id",
+            "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 51 instead.",
+        ),
+        (
+            "OpenAI cache key",
+            "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64, but got a string with length 80 instead.",
+        ),
+        (
+            "Bedrock tool",
+            "Malformed input request: #/tools/0/name: expected maxLength: 64, actual: 80, please reformat your input and try again.",
         ),
         (
             "images",

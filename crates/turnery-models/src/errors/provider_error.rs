@@ -117,23 +117,29 @@ impl ProviderError {
                 "{provider} refuses the request without a reason; most often the conversation is longer than {model} can take in: shorten or summarise it, or choose a model with a larger window."
             ),
             ErrorCause::UnknownModel => format!(
-                "{provider} has no model called {model:?}, or not for you: choose another ({quote})."
+                "{provider} has no model called {model:?}, or does not let you use it ({quote}): choose another model."
             ),
             ErrorCause::Deployment => format!(
                 "There is no deployment {model:?} at {shown}: name the deployment instead of the model, or {url_hint} to the resource that has it ({quote})."
             ),
             ErrorCause::UnknownPath => format!(
-                "There is nothing at {shown}: {url_hint} to the address that ends before /chat/completions or /v1/messages ({quote})."
+                "There is nothing at {shown}: {url_hint} to the address without the path of the API, such as /chat/completions, /responses, /v1/messages or /models/… ({quote})."
             ),
-            ErrorCause::Busy => format!("{provider} has had too many requests ({quote})."),
-            ErrorCause::Overloaded => format!("{provider} is overloaded or broken ({quote})."),
-            ErrorCause::ModelSlip => {
-                format!("{model} wrote a tool call that {provider} cannot read ({quote}).")
-            }
+            ErrorCause::Busy => format!(
+                "{provider} limits the rate of requests ({quote}): try again later, or choose another model."
+            ),
+            ErrorCause::Overloaded => format!(
+                "{provider} is overloaded or broken ({quote}): try again later, or choose another model."
+            ),
+            ErrorCause::ModelSlip => format!(
+                "{model} wrote a tool call that {provider} cannot read ({quote}): try again, or choose another model."
+            ),
             ErrorCause::Unsupported => format!(
                 "{provider} at {shown} lacks a feature that the request needs: change how the server is started, or choose another model ({quote})."
             ),
-            ErrorCause::Refused => format!("{provider} refuses the request ({quote})."),
+            ErrorCause::Refused => format!(
+                "{provider} refuses the request ({quote}): change what it objects to, or choose another model."
+            ),
         };
         let kind = cause.kind();
         let may_wait = matches!(kind, ModelErrorKind::RateLimit | ModelErrorKind::Overloaded);
@@ -199,11 +205,20 @@ impl ProviderError {
             _ if coded(&["authentication", "invalid_api_key"]) => ErrorCause::Key,
             _ if coded(&["permission"]) => ErrorCause::Forbidden,
             Some(_) => ErrorCause::Refused,
-            None if coded(&["invalid_request"]) => ErrorCause::Refused,
+            None if code.split_whitespace().any(is_about_request) => ErrorCause::Refused,
             None if coded(&["not_found"]) => ErrorCause::UnknownModel,
             None => ErrorCause::Overloaded,
         }
     }
+}
+
+/// Returns true for codes by which a server objects to the request within a stream: it would fail again. The codes of
+/// OpenAI Responses are at <https://platform.openai.com/docs/api-reference/responses/object>.
+fn is_about_request(code: &str) -> bool {
+    code.contains("invalid_request")
+        || code.starts_with("invalid_")
+        || code.contains("image")
+        || matches!(code, "bio_policy" | "data_residency_mismatch")
 }
 
 /// Returns true if a refusal has no body, which Cerebras does for a conversation that is too long. Gateways say so in
@@ -438,6 +453,10 @@ mod tests {
                 NoCredit,
             ),
             (Some(400), "invalid_request_error", "no", Refused),
+            (None, "invalid_request_error", "no", Refused),
+            (None, "invalid_prompt", "no", Refused),
+            (None, "error image_too_large", "no", Refused),
+            (None, "server_error", "no", Overloaded),
             (Some(422), "", "no", Refused),
         ];
         for (status, code, message, expected) in cases {

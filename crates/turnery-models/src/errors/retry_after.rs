@@ -22,16 +22,21 @@ const DELAY_WORDS: [&str; 5] = [
 ];
 
 /// Returns the delay that the headers or the body of an error response ask for. Headers take precedence.
+///
+/// The time at which a quota is reset counts with status 429 only: servers also send it with other errors, where the
+/// quota is not used up.
 pub(super) fn from_response(
+    status: u16,
     headers: &HeaderMap,
     body: &str,
     now: DateTime<Utc>,
 ) -> Option<Duration> {
-    from_headers(headers, now).or_else(|| from_body(body, now))
+    let is_rate_limit = status == 429;
+    from_headers(headers, is_rate_limit, now).or_else(|| from_body(body, is_rate_limit, now))
 }
 
 /// Reads `retry-after-ms`, else `retry-after` (seconds or a date), else `x-ratelimit-reset`.
-fn from_headers(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+fn from_headers(headers: &HeaderMap, is_rate_limit: bool, now: DateTime<Utc>) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis = || seconds(number(header("retry-after-ms")?)? / 1000.0);
     let after = || {
@@ -41,12 +46,12 @@ fn from_headers(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
             None => until(parse_date(text)?, now),
         }
     };
-    let reset = || reset_time(header("x-ratelimit-reset")?, now);
+    let reset = || reset_time(header("x-ratelimit-reset").filter(|_| is_rate_limit)?, now);
     millis().or_else(after).or_else(reset)
 }
 
 /// Reads the error object in a body: `RetryInfo` of Google, the rate limit headers that OpenRouter passes on.
-fn from_body(body: &str, now: DateTime<Utc>) -> Option<Duration> {
+fn from_body(body: &str, is_rate_limit: bool, now: DateTime<Utc>) -> Option<Duration> {
     let value: Value = serde_json::from_str(body).ok()?;
     // Gemini-compatible servers wrap the object in a list.
     let error = value.get(0).unwrap_or(&value).get("error")?;
@@ -55,7 +60,9 @@ fn from_body(body: &str, now: DateTime<Utc>) -> Option<Duration> {
     let delays = infos.filter_map(|info| info.get("retryDelay")?.as_str());
     let delay = delays.filter_map(parse_duration).next();
     delay.or_else(|| {
-        let reset = error.pointer("/metadata/headers/X-RateLimit-Reset")?;
+        let reset = error
+            .pointer("/metadata/headers/X-RateLimit-Reset")
+            .filter(|_| is_rate_limit)?;
         reset_time(
             &reset
                 .as_str()
@@ -152,12 +159,12 @@ mod tests {
         "2026-11-21T12:00:00Z".parse().unwrap()
     }
 
-    fn of_headers(headers: &[(&'static str, &str)]) -> Option<Duration> {
+    fn of_headers(status: u16, headers: &[(&'static str, &str)]) -> Option<Duration> {
         let pair = |(name, value): &(&'static str, &str)| {
             let value = HeaderValue::from_str(value).unwrap();
             (HeaderName::from_static(name), value)
         };
-        from_response(&headers.iter().map(pair).collect(), "", now())
+        from_response(status, &headers.iter().map(pair).collect(), "", now())
     }
 
     fn millis(millis: u64) -> Option<Duration> {
@@ -214,7 +221,20 @@ mod tests {
             (vec![], None),
         ];
         for (headers, expected) in cases {
-            assert_eq!(of_headers(&headers), expected, "{headers:?}");
+            assert_eq!(of_headers(429, &headers), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn quota_reset_delays_only_rate_limits() {
+        let router = r#"{"error":{"metadata":{"headers":{"X-RateLimit-Reset":"3600"}}}}"#;
+        for (status, expected) in [(429, millis(3_600_000)), (503, None), (500, None)] {
+            let reset = [("x-ratelimit-reset", "3600")];
+            assert_eq!(of_headers(status, &reset), expected, "{status}");
+            let body = from_response(status, &HeaderMap::new(), router, now());
+            assert_eq!(body, expected, "{status}");
+            let both = [("retry-after", "3"), ("x-ratelimit-reset", "3600")];
+            assert_eq!(of_headers(status, &both), millis(3000), "{status}");
         }
     }
 
@@ -224,7 +244,7 @@ mod tests {
         let google = r#"{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.4s"}]}}"#;
         let listed = format!("[{google}]");
         let router = r#"{"error":{"code":429,"metadata":{"headers":{"X-RateLimit-Limit":"50","X-RateLimit-Reset":"1795262460000"}}}}"#;
-        let of_body = |body: &str| from_response(&HeaderMap::new(), body, now());
+        let of_body = |body: &str| from_response(429, &HeaderMap::new(), body, now());
         assert_eq!(of_body(google), millis(34_400));
         assert_eq!(of_body(&listed), millis(34_400));
         assert_eq!(of_body(router), millis(60_000));

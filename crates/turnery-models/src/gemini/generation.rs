@@ -136,10 +136,10 @@ pub(crate) fn thinking_control(model: &str) -> Option<ThinkingControl> {
     }
 }
 
-/// How much a model is asked to think.
+/// Amount of thinking that a model is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingAmount {
-    /// As much as the model decides.
+    /// Amount that the model decides.
     Default,
     /// Unit: tokens.
     Budget(u32),

@@ -150,11 +150,11 @@ struct ThinkingConfig {
 
 pub(super) fn encode_request(
     info: &ModelInfo,
-    is_limit_chosen: bool,
+    has_user_limit: bool,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let generation = Generation::of(&info.name.model);
-    let knows_limit = is_limit_chosen || model_catalogue::look_up(&info.name.model).is_some();
+    let knows_limit = has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
     let has_system = !request.system.trim().is_empty();
     let mode = match request.tool_choice {
         _ if request.tools.is_empty() => None,
@@ -308,6 +308,8 @@ fn model_parts<'a>(content: &[&'a Content], generation: Generation) -> Vec<Reque
                     name: function_name(&call.name),
                     args: args_as_object(&call.args),
                 });
+                // The signature of a text, which was blank and is not sent, is not one of the call before it.
+                let signature = signature.filter(|it| it.signed_bytes.is_none());
                 let signature = signature.map(|it| it.signature);
                 parts.push(signed_part(call, signature.or(skipped)));
             }
@@ -320,7 +322,9 @@ fn model_parts<'a>(content: &[&'a Content], generation: Generation) -> Vec<Reque
                 thought: true,
                 thought_signature: Some(signature),
             })),
-            Content::Opaque { value, .. } if PartSignature::from_content(item).is_none() => {
+            Content::Opaque { value, .. }
+                if PartSignature::from_content(item).is_none() && !is_foreign(value) =>
+            {
                 parts.push(RequestPart::Raw(value));
             }
             Content::Thinking {
@@ -333,6 +337,16 @@ fn model_parts<'a>(content: &[&'a Content], generation: Generation) -> Vec<Reque
         }
     }
     parts
+}
+
+/// Returns true for blocks of other APIs. A provider that is configured to use another API than before keeps its name.
+fn is_foreign(value: &Value) -> bool {
+    // Blocks of Anthropic Messages and items of Responses have a type, which parts do not; the others are of Chat
+    // Completions.
+    let is_foreign_key = |key: &String| key == "type" || key.starts_with("reasoning_");
+    value
+        .as_object()
+        .is_none_or(|members| members.keys().any(is_foreign_key))
 }
 
 fn signed_part<'a>(data: PartData<'a>, signature: Option<&'a str>) -> RequestPart<'a> {
@@ -357,7 +371,7 @@ fn input_part(content: InputContent<'_>) -> RequestPart<'_> {
         // The API refuses this type: <https://ai.google.dev/gemini-api/docs/image-understanding>.
         InputContent::Image(image) if image.mime_type == "image/gif" => {
             let text =
-                "[a picture (image/gif) is left out here: this model takes none of this type]";
+                "[image (image/gif) omitted: this model does not accept images of this type]";
             text_part(Cow::Borrowed(text))
         }
         InputContent::Image(image) => inline_part(&image.mime_type, &image.base64),

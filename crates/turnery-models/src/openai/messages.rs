@@ -246,10 +246,12 @@ impl<'a> MessageList<'a> {
         let (texts, others): (Vec<_>, Vec<_>) = answer.content.into_iter().partition(is_text);
         let is_image = |piece: &InputContent<'_>| matches!(piece, InputContent::Image(_));
         let is_audio = |piece: &InputContent<'_>| matches!(piece, InputContent::Audio(..));
-        let (one, all) = match () {
-            () if others.iter().all(is_image) => ("picture", "Pictures"),
-            () if others.iter().all(is_audio) => ("recording", "Recordings"),
-            () => ("file", "Files"),
+        let (one, all) = if others.iter().all(is_image) {
+            ("picture", "Pictures")
+        } else if others.iter().all(is_audio) {
+            ("recording", "Recordings")
+        } else {
+            ("file", "Files")
         };
         let mut text = join_texts(texts);
         if text.is_empty() {

@@ -18,7 +18,7 @@ pub(crate) enum LimitField {
     Omitted,
 }
 
-/// Where reasoning stands in a message.
+/// Place of reasoning in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningField {
     /// `reasoning_content`: DeepSeek, Kimi, GLM, older vLLM, llama.cpp, LM Studio.
@@ -54,7 +54,7 @@ impl ReasoningField {
     }
 }
 
-/// Which messages are sent back with their reasoning.
+/// Messages that are sent back with their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningReplay {
     /// No messages: the host rejects reasoning in them.
@@ -77,7 +77,7 @@ pub(crate) enum CallIdForm {
     NineAlphanumerics,
 }
 
-/// When a temperature is accepted.
+/// Condition under which a temperature is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemperatureRule {
     Accepted,
@@ -157,7 +157,7 @@ impl Efforts {
     }
 }
 
-/// How the thinking level is requested.
+/// Parameter that requests the thinking level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingSwitch {
     /// Not at all.
@@ -181,7 +181,7 @@ pub(crate) enum ThinkingSwitch {
     TemplateArgument,
 }
 
-/// How a host is asked to read the reasoning of earlier rounds, which it would ignore otherwise.
+/// Parameter that makes a host read the reasoning of earlier rounds, which it would ignore otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingHistory {
     Default,
@@ -196,7 +196,7 @@ pub(crate) enum ThinkingHistory {
 pub(crate) struct Quirks {
     pub(crate) limit: LimitField,
     /// True if the user configured the output limit, which is then sent to every model.
-    pub(crate) limit_is_chosen: bool,
+    pub(crate) has_user_limit: bool,
     /// True if usage must be requested with `stream_options`; other servers always send it, and reject the
     /// option.
     pub(crate) asks_usage: bool,
@@ -234,7 +234,7 @@ impl Quirks {
     /// Common ground, for unknown servers.
     pub(crate) const DEFAULT: Self = Self {
         limit: LimitField::Omitted,
-        limit_is_chosen: false,
+        has_user_limit: false,
         asks_usage: true,
         reasoning_replay: ReasoningReplay::Always,
         reasoning_field: ReasoningField::ReasoningContent,
@@ -261,7 +261,7 @@ impl Quirks {
                 LimitField::Omitted => LimitField::MaxTokens,
                 named @ (LimitField::MaxCompletionTokens | LimitField::MaxTokens) => named,
             },
-            limit_is_chosen: true,
+            has_user_limit: true,
             ..self
         }
     }

@@ -32,8 +32,9 @@ pub(super) struct ReasoningDetails {
 
 impl ReasoningDetails {
     /// Reads the list of a delta, and appends its readable text to `readable`. Pieces with the same type and index
-    /// belong together. A malformed list is ignored.
-    pub(super) fn read(&mut self, raw: &RawValue, mut readable: Option<&mut String>) {
+    /// belong together. A malformed list is ignored. Returns the number of entries that are new.
+    pub(super) fn read(&mut self, raw: &RawValue, mut readable: Option<&mut String>) -> usize {
+        let before = self.entries.len();
         let pieces = serde_json::from_str::<Vec<BTreeMap<&str, &RawValue>>>(raw.get());
         for piece in pieces.iter().flatten() {
             let Some(entry) = self.entry_of(piece) else {
@@ -53,6 +54,7 @@ impl ReasoningDetails {
                 text.push_str(&added);
             }
         }
+        self.entries.len() - before
     }
 
     /// Returns the entry that a piece belongs to.

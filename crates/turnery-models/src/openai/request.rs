@@ -66,9 +66,9 @@ pub(super) fn encode_request(
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = |field| {
-        let is_told =
-            quirks.limit_is_chosen || model_catalogue::look_up(&info.name.model).is_some();
-        (quirks.limit == field && is_told).then_some(info.max_output)
+        let sends_limit =
+            quirks.has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
+        (quirks.limit == field && sends_limit).then_some(info.max_output)
     };
     let tools: &[ToolSpec] = match quirks.takes_tools {
         true => &request.tools,

@@ -168,8 +168,10 @@ impl OpenAiReader {
         if let Some(raw) = delta.reasoning_details {
             let mut readable = String::new();
             let wanted = first.is_none().then_some(&mut readable);
-            self.details.read(raw, wanted);
-            self.response.count_bytes(raw.get().len());
+            let entries = self.details.read(raw, wanted);
+            let overhead = entries.saturating_mul(ResponseSize::BLOCK_OVERHEAD_BYTES);
+            self.response
+                .count_bytes(raw.get().len().saturating_add(overhead));
             self.response.append_thinking(&readable, out);
         }
     }
@@ -283,5 +285,29 @@ impl dialect::ResponseReader for OpenAiReader {
             tool_results: Vec::new(),
             request: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::ResponseReader as _;
+    use serde_json::json;
+
+    /// Entries take memory before they have content, so that a server cannot send them without end.
+    #[test]
+    fn empty_reasoning_details_count_toward_the_limit() {
+        let usual = ReasoningField::ReasoningContent;
+        let mut reader = OpenAiReader::new("p", "m", usual, CallIds::default());
+        let entries: Vec<Value> = (0..100).map(|index| json!({"index": index})).collect();
+        let chunk = json!({"choices": [{"delta": {"reasoning_details": entries}}]});
+        let mut size = 0;
+        for is_new in [true, false] {
+            assert!(reader.on(&chunk.to_string(), &mut Vec::new()).is_ok());
+            let added = reader.size().bytes() - size;
+            size += added;
+            let overhead = 100 * ResponseSize::BLOCK_OVERHEAD_BYTES as u64;
+            assert_eq!(added >= overhead, is_new, "{added}");
+        }
     }
 }

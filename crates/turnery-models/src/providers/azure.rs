@@ -18,6 +18,7 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     read_url: azure_url,
     key_variable: "AZURE_OPENAI_API_KEY",
     domain: "azure.com",
+    other_domains: &["azure.us", "azure.cn"],
     enforces_schemas: true,
     quirks: openai::QUIRKS,
     for_model,

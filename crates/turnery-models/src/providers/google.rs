@@ -1,7 +1,7 @@
 //! Google's Gemini API.
 
 use super::KnownProvider;
-use crate::provider::Api;
+use crate::{provider::Api, schema_dialect::SchemaDialect};
 
 pub(super) const PROVIDER: KnownProvider = KnownProvider {
     name: "google",
@@ -19,7 +19,8 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
         "gemini-2.5-pro",
         "gemini-2.5-flash",
     ],
-    domain: "generativelanguage.googleapis.com",
+    domain: "googleapis.com",
+    schemas: Some(SchemaDialect::Gemini),
     ..KnownProvider::DEFAULT
 };
 

@@ -1,7 +1,10 @@
 //! Moonshot AI, the maker of Kimi: <https://platform.moonshot.ai/docs/api/chat>.
 
 use super::KnownProvider;
-use crate::openai::quirks::{Efforts, LimitField, Quirks, ThinkingHistory, ThinkingSwitch};
+use crate::{
+    openai::quirks::{Efforts, LimitField, Quirks, ThinkingHistory, ThinkingSwitch},
+    schema_dialect::SchemaDialect,
+};
 
 pub(super) const PROVIDER: KnownProvider = KnownProvider {
     name: "moonshot",
@@ -10,7 +13,8 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     key_variable: "MOONSHOT_API_KEY",
     models: &["kimi-k3", "kimi-k2.7-code", "kimi-k2.6"],
     domain: "moonshot.ai",
-    other_domains: &["moonshot.cn"],
+    other_domains: &["moonshot.cn", "kimi.com"],
+    schemas: Some(SchemaDialect::Moonshot),
     quirks: Quirks {
         limit: LimitField::MaxTokens,
         thinking: ThinkingSwitch::None,

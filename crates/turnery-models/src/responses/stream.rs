@@ -130,19 +130,7 @@ impl ResponsesReader {
 
 /// Returns the error that a text reports.
 fn reported_error(text: &str) -> StreamError {
-    let mut error = ProviderError::within(text).unwrap_or_default();
-    if error.code.split_whitespace().any(is_about_request) {
-        // The same request would fail again, which the code alone does not tell.
-        error.code.push_str(" invalid_request");
-    }
-    StreamError::Provider(error)
-}
-
-/// Returns true for the codes of a failed response by which the API objects to the request.
-fn is_about_request(code: &str) -> bool {
-    code.starts_with("invalid_")
-        || code.contains("image")
-        || matches!(code, "bio_policy" | "data_residency_mismatch")
+    StreamError::Provider(ProviderError::within(text).unwrap_or_default())
 }
 
 impl dialect::ResponseReader for ResponsesReader {

@@ -2,6 +2,7 @@
 //! conversion.
 
 use super::{DialectSchema, SchemaDialect, restore_property_names};
+use crate::providers;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use turnery_engine::{Content, ModelStop, Response, ToolCall, ToolSchema, ToolSpec};
@@ -45,10 +46,12 @@ fn violation(dialect: SchemaDialect, schema: &Value) -> Option<&'static str> {
 
 fn plain_violation(schema: &Value) -> Option<&'static str> {
     let refused = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
-    match () {
-        () if refused.iter().any(|it| schema.get(it).is_some()) => Some("the root is a union"),
-        () if !jsonschema::meta::is_valid(schema) => Some("it is no valid schema"),
-        () => None,
+    if refused.iter().any(|it| schema.get(it).is_some()) {
+        Some("the root is a union")
+    } else if !jsonschema::meta::is_valid(schema) {
+        Some("it is no valid schema")
+    } else {
+        None
     }
 }
 
@@ -561,7 +564,7 @@ fn refused_property_names_are_changed_and_restored() {
 #[test]
 fn dialect_depends_on_host_then_model() {
     let of =
-        |url, model| SchemaDialect::of_host(url).unwrap_or_else(|| SchemaDialect::of_model(model));
+        |url, model| providers::schemas_at(url).unwrap_or_else(|| SchemaDialect::of_model(model));
     let openrouter = "https://openrouter.ai/api/v1";
     for (url, model, dialect) in [
         ("https://api.moonshot.ai/v1", "k3", SchemaDialect::Moonshot),

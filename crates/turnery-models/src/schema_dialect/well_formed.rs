@@ -253,7 +253,7 @@ pub(super) fn change_schemas(schema: &mut Value, change: &mut dyn FnMut(&mut Map
     }
 }
 
-/// Where a keyword holds schemas.
+/// Position of the schemas that a keyword holds.
 #[derive(Clone, Copy)]
 enum SchemaPlace {
     /// A schema or a list of schemas.

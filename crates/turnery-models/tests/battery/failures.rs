@@ -71,7 +71,8 @@ async fn late_stream_errors_end_the_call() {
             let (response, notices, calls) = call_twice(format, stream).await;
             let message = response.unwrap_err().message;
             assert_eq!(
-                message, "acme is overloaded or broken (it said: gone).",
+                message,
+                "acme is overloaded or broken (it said: gone): try again later, or choose another model.",
                 "{format:?}"
             );
             assert_eq!((notices, calls), (Vec::new(), 1), "{format:?}");

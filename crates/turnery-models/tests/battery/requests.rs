@@ -187,7 +187,7 @@ async fn media_are_sent_to_models_that_take_them() {
         let mut outline = format.outline(&body);
         // Results of Chat hold no media: they follow in a message of the user.
         outline.retain(|line| line != "user Pictures that a gave:");
-        let note = "[the document a.pdf is left out here: this model takes none, but its text can be extracted with a tool]";
+        let note = "[document a.pdf omitted: this model does not accept documents, but its text can be extracted with a tool]";
         let kinds: Vec<&str> = outline
             .iter()
             .map(|line| line.as_str())
@@ -232,9 +232,9 @@ async fn text_model_gets_notes_for_media() {
             !text.contains("QUJD") && !text.contains("JVBE"),
             "{format:?}"
         );
-        let picture = "[a picture (image/png) is left out here: this model takes none]";
+        let picture = "[image (image/png) omitted: this model does not accept images]";
         assert_eq!(text.matches(picture).count(), 2, "{format:?}");
-        assert_eq!(text.matches("[the document a.pdf is left out").count(), 2);
+        assert_eq!(text.matches("[document a.pdf omitted").count(), 2);
         let kinds = format.outline(&body);
         assert!(
             !kinds
@@ -263,7 +263,7 @@ async fn recording_is_sent_only_to_models_that_take_it() {
             let text = body.to_string();
             let is_sent = audio && matches!(format, Format::Chat | Format::Gemini);
             assert_eq!(text.contains("TVAz"), is_sent, "{format:?} {audio}");
-            let note = "[a recording (audio/mpeg) is left out here: this model takes none]";
+            let note = "[audio (audio/mpeg) omitted: this model does not accept audio]";
             assert_eq!(text.contains(note), !is_sent, "{format:?} {audio}");
         }
     }
@@ -323,6 +323,50 @@ async fn reasoning_of_another_model_is_left_out() {
         let text = body.to_string();
         for kept in ["Hm", "c2lnbmVk", "c2VjcmV0"] {
             assert!(!text.contains(kept), "{format:?}: {text}");
+        }
+    }
+}
+
+/// A provider and a model keep their names when the user chooses another API for them.
+#[tokio::test]
+async fn blocks_of_another_api_are_left_out() {
+    let blocks = [
+        (
+            Format::Anthropic,
+            json!({"type": "redacted_thinking", "data": "c2VjcmV0"}),
+        ),
+        (
+            Format::Responses,
+            json!({"type": "reasoning", "summary": [], "encrypted_content": "c2VjcmV0"}),
+        ),
+        (
+            Format::Responses,
+            json!({"type": "web_search_call", "id": "c2VjcmV0"}),
+        ),
+        (
+            Format::Chat,
+            json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2VjcmV0"}]}),
+        ),
+        (
+            Format::Gemini,
+            json!({"text": "", "thoughtSignature": "c2VjcmV0"}),
+        ),
+    ];
+    for format in Format::ALL {
+        for (origin, value) in &blocks {
+            let block = Content::Opaque {
+                provider: "acme".to_owned(),
+                value: value.clone(),
+            };
+            let content = vec![block, Content::text("so")];
+            let history = vec![
+                user("hello"),
+                response_of(format.model(), MessageStop::Stop, content),
+                user("on"),
+            ];
+            let text = sent(format, request(history)).await.to_string();
+            let is_sent = text.contains("c2VjcmV0");
+            assert!(!is_sent || *origin == format, "{format:?} {value}: {text}");
         }
     }
 }

@@ -170,6 +170,28 @@ async fn signed_thoughts_and_odd_lengths_are_sent_back() {
     );
 }
 
+/// Blank texts are not sent, and the signature of one is not that of the call before it.
+#[tokio::test]
+async fn signature_of_a_blank_text_signs_no_call() {
+    let content = vec![
+        tool_call("a", "read", json!({})),
+        Content::text(" "),
+        opaque(json!({"thoughtSignature": "cQ==", "signedBytes": 1})),
+    ];
+    let messages = vec![
+        Message::user("hello"),
+        own_message(MODEL, content),
+        tool_result("a", vec![Content::text("1")], false),
+    ];
+    assert_eq!(
+        sent(MODEL, request(messages)).await["contents"][1]["parts"],
+        json!([{
+            "functionCall": {"id": "a", "name": "read", "args": {}},
+            "thoughtSignature": "skip_thought_signature_validator",
+        }])
+    );
+}
+
 /// Before Gemini 3, media of results are in the user content that follows; recordings always are.
 // proves: GEMINI-14, GEMINI-76, GEMINI-84
 #[tokio::test]
@@ -203,7 +225,7 @@ async fn media_of_results_are_sent_where_they_fit() {
         inline("audio/mp3", "TVAz"),
     );
     let label = json!({"text": "Files that read gave:"});
-    let no_gif = json!({"text": "[a picture (image/gif) is left out here: this model takes none of this type]"});
+    let no_gif = json!({"text": "[image (image/gif) omitted: this model does not accept images of this type]"});
     let response =
         json!({"id": "a", "name": "read", "response": {"output": "(see the next message)"}});
     let mut with_parts = response.clone();

@@ -13,7 +13,11 @@ use turnery_engine::{ModelError, ModelErrorKind};
 use turnery_models::Api;
 
 async fn error_of(event: Value) -> ModelError {
-    let server = serve(vec![event_response(&stream(&[event]))]).await;
+    error_of_stream(&stream(&[event])).await
+}
+
+async fn error_of_stream(stream: &str) -> ModelError {
+    let server = serve(vec![event_response(stream)]).await;
     call_error(&*server.model_with_retries(Api::OpenAiResponses, "m1", 0)).await
 }
 
@@ -65,6 +69,13 @@ async fn failed_response_names_what_is_wrong() {
         ),
     ] {
         assert_eq!(error_of(event.clone()).await.kind, kind, "{event}");
+        // OpenAI also names the frame of an error.
+        let error = &event["response"]["error"];
+        if error.is_object() {
+            let event = json!({"type": "error", "error": error});
+            let stream = format!("event: error\ndata: {event}\n\n");
+            assert_eq!(error_of_stream(&stream).await.kind, kind, "{stream}");
+        }
     }
 }
 

@@ -75,7 +75,7 @@ async fn history_is_sent_completely() {
                 {"type": "message", "role": "user", "content": [
                     {"type": "input_text", "text": "hello"},
                     {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,QUJD"},
-                    {"type": "input_text", "text": "[the document a.pdf is left out here: this model takes none, but its text can be extracted with a tool]"},
+                    {"type": "input_text", "text": "[document a.pdf omitted: this model does not accept documents, but its text can be extracted with a tool]"},
                     {"type": "input_text", "text": "<system-notice>\nCareful.\n</system-notice>"},
                 ]},
                 {"type": "reasoning", "encrypted_content": "gAAA+/==", "summary": [

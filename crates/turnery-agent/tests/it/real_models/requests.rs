@@ -274,7 +274,7 @@ async fn other_model_gets_what_it_can_read() {
             .collect::<Vec<_>>()
     );
     let text = chat.to_string();
-    assert!(text.contains("a picture (image/png) is left out"), "{text}");
+    assert!(text.contains("image (image/png) omitted"), "{text}");
     for foreign in ["QUJD", "c2lnbmVk", "reasoning_"] {
         assert!(!text.contains(foreign), "{foreign} in {text}");
     }

@@ -125,7 +125,7 @@ fn text_only_model_gets_no_picture() {
     let sent: Value = serde_json::from_slice(&bytes.unwrap()).unwrap();
     assert_eq!(
         sent["messages"][1]["content"],
-        "see\n\n[a picture (image/png) is left out here: this model takes none]"
+        "see\n\n[image (image/png) omitted: this model does not accept images]"
     );
 }
 
