@@ -7,7 +7,7 @@ mod anthropic;
 mod chat;
 mod check;
 mod gemini;
-mod issued;
+mod issued_reasoning;
 mod json;
 mod judge;
 mod record;
@@ -16,7 +16,7 @@ mod responses;
 mod rule;
 mod tool_schema;
 
-pub use issued::IssuedReasoning;
+pub use issued_reasoning::IssuedReasoning;
 pub use judge::{judge, rules, violations};
 pub use record::record;
 pub use request::{ApiFormat, ApiRequest};

@@ -1,6 +1,6 @@
 //! Defines a request to judge.
 
-use crate::{issued::IssuedReasoning, json};
+use crate::{issued_reasoning::IssuedReasoning, json};
 use serde_json::Value;
 
 /// Format of a request.

@@ -77,15 +77,13 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 /// Returns the schemas directly within a schema.
 fn subschemas(schema: &Value) -> Vec<&Value> {
-    let mut all: Vec<&Value> = properties(schema).map(|(_, schema)| schema).collect();
-    all.extend(
-        ["items", "additionalProperties"]
-            .iter()
-            .filter_map(|name| schema.get(*name)),
-    );
-    for union in UNIONS {
-        all.extend(elements(schema.get(union).unwrap_or(&Value::Null)));
-    }
+    let single = ["items", "additionalProperties", "not"].into_iter();
+    let maps = ["properties", "$defs", "definitions"].into_iter();
+    let lists = UNIONS.into_iter().chain(["prefixItems"]);
+    let members = maps.filter_map(|name| schema.get(name)?.as_object());
+    let mut all: Vec<&Value> = members.flat_map(|members| members.values()).collect();
+    all.extend(single.filter_map(|name| schema.get(name)));
+    all.extend(lists.flat_map(|name| crate::json::list(schema, name)));
     all
 }
 

@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{Broken, Judged, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete};
 use model_api_rules::{ApiFormat, ApiRequest, IssuedReasoning, violations};
 use serde_json::{Value, json};
 
@@ -42,8 +42,8 @@ fn good(model: &str, thinking: Value) -> Value {
     })
 }
 
-fn judged(good: Value) -> Judged<'static> {
-    Judged {
+fn judged(good: Value) -> RuleFixture<'static> {
+    RuleFixture {
         format: ApiFormat::Anthropic,
         host: None,
         path: "/v1/messages",
@@ -59,7 +59,7 @@ fn remove(value: &mut Value, name: &str) {
         .remove(name);
 }
 
-const OF_ANY: &[Broken] = &[
+const OF_ANY: &[BrokenRequest] = &[
     ("known fields", |it| it["store"] = json!(false)),
     ("known fields", |it| it["messages"][0]["name"] = json!("a")),
     ("known fields", |it| {
@@ -155,6 +155,20 @@ const OF_ANY: &[Broken] = &[
         it["tools"][0]["input_schema"]["properties"]["at"] =
             json!({"type": "array", "items": {"properties": {"a b": {}}}});
     }),
+    ("property names", |it| {
+        it["tools"][0]["input_schema"]["$defs"] = json!({"a b": {"properties": {"a b": {}}}})
+    }),
+    ("property names", |it| {
+        it["tools"][0]["input_schema"]["definitions"] = json!({"a b": {"properties": {"a b": {}}}})
+    }),
+    ("property names", |it| {
+        it["tools"][0]["input_schema"]["properties"]["at"] =
+            json!({"prefixItems": [{}, {"properties": {"a b": {}}}]});
+    }),
+    ("property names", |it| {
+        it["tools"][0]["input_schema"]["properties"]["at"] =
+            json!({"not": {"properties": {"a b": {}}}});
+    }),
     ("thinking is signed", |it| {
         it["messages"][1]["content"][0]["signature"] = json!("")
     }),
@@ -164,7 +178,7 @@ const OF_ANY: &[Broken] = &[
     }),
 ];
 
-const OF_BUDGET: &[Broken] = &[
+const OF_BUDGET: &[BrokenRequest] = &[
     ("thinking budget", |it| {
         it["thinking"]["budget_tokens"] = json!(4000)
     }),
@@ -191,7 +205,7 @@ const OF_BUDGET: &[Broken] = &[
     }),
 ];
 
-const OF_ADAPTIVE: &[Broken] = &[
+const OF_ADAPTIVE: &[BrokenRequest] = &[
     ("thinking of the model", |it| {
         it["thinking"] = json!({"type": "enabled", "budget_tokens": 2000})
     }),
@@ -220,7 +234,7 @@ fn talk() -> Value {
     })
 }
 
-const OF_TALK: &[Broken] = &[
+const OF_TALK: &[BrokenRequest] = &[
     ("required fields", |it| remove(it, "max_tokens")),
     ("the user begins", |it| {
         it["messages"]
@@ -299,7 +313,7 @@ fn check_reasoning() -> Vec<&'static str> {
     good["messages"][1]["content"][0]["signature"] = json!(signature);
     // Marks move, and earlier thinking is not signed along.
     good["messages"][0]["content"][0]["cache_control"] = json!({"type": "ephemeral"});
-    let judged = Judged {
+    let judged = RuleFixture {
         issued: Some(&issued),
         ..judged(good)
     };

@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{Broken, Judged, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete};
 use model_api_rules::ApiFormat;
 use serde_json::{Value, json};
 
@@ -37,8 +37,8 @@ fn good(model: &str) -> Value {
     })
 }
 
-fn judged(host: Option<&'static str>, good: Value) -> Judged<'static> {
-    Judged {
+fn judged(host: Option<&'static str>, good: Value) -> RuleFixture<'static> {
+    RuleFixture {
         format: ApiFormat::Chat,
         host,
         path: "/v1/chat/completions",
@@ -60,7 +60,7 @@ fn messages(body: &mut Value) -> &mut Vec<Value> {
         .expect("the good request has it")
 }
 
-const OF_ANY: &[Broken] = &[
+const OF_ANY: &[BrokenRequest] = &[
     ("known fields", |it| it["max_output_tokens"] = json!(1)),
     ("known fields", |it| {
         it["messages"][2]["phase"] = json!("commentary")
@@ -153,7 +153,7 @@ const OF_ANY: &[Broken] = &[
 ];
 
 /// Common ground of unknown servers.
-const OF_OTHERS: &[Broken] = &[
+const OF_OTHERS: &[BrokenRequest] = &[
     ("root of tool schemas", |it| {
         remove(&mut it["tools"][0]["function"]["parameters"], "properties")
     }),
@@ -173,7 +173,7 @@ const OF_OTHERS: &[Broken] = &[
     }),
 ];
 
-const OF_OPENAI: &[Broken] = &[
+const OF_OPENAI: &[BrokenRequest] = &[
     ("OpenAI: call ids up to 40 characters", |it| {
         let long = "x".repeat(41);
         it["messages"][2]["tool_calls"][0]["id"] = json!(long);
@@ -202,7 +202,7 @@ const OF_OPENAI: &[Broken] = &[
     }),
 ];
 
-const OF_MISTRAL: &[Broken] = &[
+const OF_MISTRAL: &[BrokenRequest] = &[
     ("Mistral: form of call ids", |it| {
         it["messages"][2]["tool_calls"][0]["id"] = json!("call_1");
         it["messages"][3]["tool_call_id"] = json!("call_1");
@@ -247,7 +247,7 @@ fn each_rule_refuses_its_bad_request() {
         ),
         ("api.moonshot.ai", "kimi-k2.6", "Kimi: reasoning of calls"),
     ] {
-        let lacking: Broken = (rule, |it| {
+        let lacking: BrokenRequest = (rule, |it| {
             remove(&mut it["messages"][2], "reasoning_content")
         });
         broken.extend(judged(Some(host), thinking(model)).check(&[lacking]));

@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{Broken, Judged, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete};
 use model_api_rules::{ApiFormat, IssuedReasoning};
 use serde_json::{Value, json};
 
@@ -45,8 +45,8 @@ fn good() -> Value {
 const GEMINI_3: &str = "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse";
 const GEMINI_2: &str = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
 
-fn judged(path: &'static str, good: Value) -> Judged<'static> {
-    Judged {
+fn judged(path: &'static str, good: Value) -> RuleFixture<'static> {
+    RuleFixture {
         format: ApiFormat::Gemini,
         host: None,
         path,
@@ -76,7 +76,7 @@ fn thinking(body: &mut Value) -> &mut Value {
     &mut body["generationConfig"]["thinkingConfig"]
 }
 
-const OF_ANY: &[Broken] = &[
+const OF_ANY: &[BrokenRequest] = &[
     ("known fields", |it| it["system_instruction"] = json!({})),
     ("known fields", |it| {
         it["generationConfig"]["max_output_tokens"] = json!(1)
@@ -185,7 +185,7 @@ const OF_ANY: &[Broken] = &[
     }),
 ];
 
-const OF_3: &[Broken] = &[
+const OF_3: &[BrokenRequest] = &[
     ("the first call is signed", |it| {
         remove(&mut it["contents"][1]["parts"][1], "thoughtSignature")
     }),
@@ -198,7 +198,7 @@ const OF_3: &[Broken] = &[
     }),
 ];
 
-const OF_2: &[Broken] = &[
+const OF_2: &[BrokenRequest] = &[
     ("media in responses since Gemini 3", |it| {
         let media = json!([{"inlineData": {"mimeType": "image/png", "data": "QUJD"}}]);
         it["contents"][2]["parts"][0]["functionResponse"]["parts"] = media;
@@ -224,7 +224,7 @@ fn each_rule_refuses_its_bad_request() {
     let mut body = good();
     body["contents"][1]["parts"][0]["thoughtSignature"] = json!(signature);
     body["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
-    let judged = Judged {
+    let judged = RuleFixture {
         issued: Some(&issued),
         ..judged(GEMINI_3, body)
     };

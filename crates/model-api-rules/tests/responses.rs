@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{Broken, Judged, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete};
 use model_api_rules::{ApiFormat, IssuedReasoning};
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ fn good() -> Value {
     })
 }
 
-fn judged(good: Value) -> Judged<'static> {
-    Judged {
+fn judged(good: Value) -> RuleFixture<'static> {
+    RuleFixture {
         format: ApiFormat::Responses,
         host: None,
         path: "/v1/responses",
@@ -66,7 +66,7 @@ fn input(body: &mut Value) -> &mut Vec<Value> {
         .expect("the good request has it")
 }
 
-const BROKEN: &[Broken] = &[
+const BROKEN: &[BrokenRequest] = &[
     ("known fields", |it| it["messages"] = json!([])),
     ("known fields", |it| it["tools"][0]["function"] = json!({})),
     ("known fields", |it| {
@@ -154,6 +154,9 @@ const BROKEN: &[Broken] = &[
         remove(&mut it["tools"][0]["parameters"], "required")
     }),
     ("strict schemas", |it| {
+        it["tools"][0]["parameters"]["$defs"] = json!({"a": {"properties": {}}})
+    }),
+    ("strict schemas", |it| {
         remove(&mut it["tools"][0], "strict");
         remove(&mut it["tools"][0]["parameters"], "additionalProperties");
     }),
@@ -184,7 +187,7 @@ fn each_rule_refuses_its_bad_request() {
     assert_eq!(foreign, "c2lnbmVk00000001");
     let mut body = good();
     body["input"][1]["encrypted_content"] = json!(signature);
-    let judged = Judged {
+    let judged = RuleFixture {
         issued: Some(&issued),
         ..judged(body)
     };

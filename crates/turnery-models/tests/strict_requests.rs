@@ -4,11 +4,11 @@ mod server;
 
 use serde_json::json;
 use server::{
-    assistant, call_for_deltas, event_response, picture, request, serve, tool, tool_call,
-    tool_result, user,
+    assistant, call_for_deltas, document, event_response, picture, request, serve, thought, tool,
+    tool_call, tool_result, user,
 };
 use std::sync::Arc;
-use turnery_engine::{Content, DocumentData, Message, MessageStop, RequestFingerprint, ToolSpec};
+use turnery_engine::{Content, Message, MessageStop, RequestFingerprint, ToolSpec};
 use turnery_models::{Api, ModelRequest, Thinking, ToolChoice};
 
 const MODELS: &[(Api, &[&str])] = &[
@@ -73,21 +73,6 @@ const MODELS: &[(Api, &[&str])] = &[
         ],
     ),
 ];
-
-fn document() -> Content {
-    Content::Document(DocumentData {
-        name: "a.pdf".to_owned(),
-        mime_type: "application/pdf".to_owned(),
-        base64: "JVBE".into(),
-    })
-}
-
-fn thought(signature: Option<&str>) -> Content {
-    Content::Thinking {
-        text: "Hm".to_owned(),
-        signature: signature.map(str::to_owned),
-    }
-}
 
 fn opaque(value: serde_json::Value) -> Content {
     Content::Opaque {

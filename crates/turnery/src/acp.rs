@@ -7,7 +7,7 @@ use crate::{
     login::key_page,
     logs,
     runtime::FailoverRuntime,
-    telemetry::Telemetry,
+    telemetry::{MIN_FLUSH_TIMEOUT, Telemetry},
     watchdog::Watchdog,
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -87,7 +87,7 @@ pub(crate) fn serve(
     if !watchdog.drop_within(store, left().max(MIN_STORE_CLOSE_TIMEOUT)) {
         tracing::warn!("the store of sessions takes too long to close");
     }
-    telemetry.finish(left(), || watchdog.beat());
+    telemetry.finish(left().max(MIN_FLUSH_TIMEOUT), || watchdog.beat());
     watchdog.beat();
     tracing::debug!("served until {:?}", served??);
     Ok(ExitCode::SUCCESS)

@@ -37,6 +37,9 @@ pub(crate) const SECRET_VARIABLES: [&str; 4] = [
 /// Longest time that the end of `turnery run` waits for the collector.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Time that the end of `turnery acp` waits for the collector even if nothing is left of the time to end in.
+pub(crate) const MIN_FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// Telemetry of this process; by default there is none.
 #[derive(Default)]
 pub(crate) struct Telemetry {

@@ -10,7 +10,7 @@ mod retries;
 pub(crate) use busy_loops::{COMMAND as BUSY_LOOP, spin};
 pub(crate) use retries::Retries;
 
-use crate::{clients, model_requests, models, steps, test_step, trace};
+use crate::{clients, model_requests, model_servers, steps, test_step, trace};
 use anyhow::{Result, bail};
 use busy_loops::BusyLoops;
 use options::CiOptions;
@@ -61,9 +61,9 @@ pub(crate) const STEPS: &[CiStep] = &[
         model_requests::run,
     ),
     step(
-        "models",
+        "model-servers",
         "model servers of others are used: a mock of all providers, and a real model on llama.cpp",
-        models::run,
+        model_servers::run,
     ),
     step(
         "readme",

@@ -9,7 +9,7 @@
 mod ci;
 mod clients;
 mod model_requests;
-mod models;
+mod model_servers;
 mod packages;
 mod steps;
 mod tee;
@@ -53,7 +53,7 @@ fn run() -> Result<()> {
         Some(ci::BUSY_LOOP) => ci::spin(),
         Some("steps") => {
             for step in ci::STEPS {
-                println!("{:10} {}", step.name, step.description);
+                println!("{:13} {}", step.name, step.description);
             }
             Ok(())
         }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A rule, and a change of a good request that breaks it.
-pub(crate) type Broken = (&'static str, fn(&mut Value));
+pub(crate) type BrokenRequest = (&'static str, fn(&mut Value));
 
-/// Requests of one format.
-pub(crate) struct Judged<'a> {
+/// A good request of one format, and what its rules are applied with.
+pub(crate) struct RuleFixture<'a> {
     pub(crate) format: ApiFormat,
     pub(crate) host: Option<&'a str>,
     pub(crate) path: &'a str,
@@ -16,7 +16,7 @@ pub(crate) struct Judged<'a> {
     pub(crate) issued: Option<&'a IssuedReasoning>,
 }
 
-impl Judged<'_> {
+impl RuleFixture<'_> {
     fn names(&self, body: &Value) -> Vec<&'static str> {
         let request = self.request(body);
         violations(&request).iter().map(|it| it.rule).collect()
@@ -31,7 +31,7 @@ impl Judged<'_> {
     }
 
     /// Checks that the good request passes, and that each broken one is refused by its rule alone. Returns the rules.
-    pub(crate) fn check(&self, broken: &[Broken]) -> BTreeSet<&'static str> {
+    pub(crate) fn check(&self, broken: &[BrokenRequest]) -> BTreeSet<&'static str> {
         assert_eq!(judge(&self.request(&self.good)), Ok(()));
         let mut wrong = Vec::new();
         for (at, (rule, change)) in broken.iter().enumerate() {

@@ -192,12 +192,7 @@ impl Format {
     /// `result ID TEXT`, `image` and `document`, each text in an entry of its own.
     pub(crate) fn outline(self, body: &Value) -> Vec<String> {
         let mut lines = Vec::new();
-        let messages = match self {
-            Self::Anthropic | Self::Chat => &body["messages"],
-            Self::Responses => &body["input"],
-            Self::Gemini => &body["contents"],
-        };
-        for message in messages.as_array().expect("messages") {
+        for message in self.messages(body) {
             match self {
                 Self::Anthropic => anthropic_outline(message, &mut lines),
                 Self::Chat => chat_outline(message, &mut lines),
@@ -208,8 +203,8 @@ impl Format {
         lines
     }
 
-    /// Returns the number of messages or items of a request.
-    pub(crate) fn messages(self, body: &Value) -> &[Value] {
+    /// Returns the messages or items of a request.
+    fn messages(self, body: &Value) -> &[Value] {
         let list = match self {
             Self::Anthropic | Self::Chat => &body["messages"],
             Self::Responses => &body["input"],

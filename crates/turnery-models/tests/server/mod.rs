@@ -18,8 +18,8 @@ use tokio::{
     sync::Notify,
 };
 use turnery_engine::{
-    Content, ImageData, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
-    ModelErrorKind, Response, ResponseLimits, ToolCall, ToolSpec,
+    Content, DocumentData, ImageData, LlmMessage, Message, MessageId, MessageStop, ModelDelta,
+    ModelError, ModelErrorKind, Response, ResponseLimits, ToolCall, ToolSpec,
 };
 use turnery_models::{
     Api, CallLimits, Model, ModelEvent, ModelEventSender, ModelName, ModelRegistry, ModelRequest,
@@ -415,6 +415,21 @@ pub(crate) fn picture() -> Content {
         mime_type: "image/png".to_owned(),
         base64: "QUJD".into(),
     })
+}
+
+pub(crate) fn document() -> Content {
+    Content::Document(DocumentData {
+        name: "a.pdf".to_owned(),
+        mime_type: "application/pdf".to_owned(),
+        base64: "JVBE".into(),
+    })
+}
+
+pub(crate) fn thought(signature: Option<&str>) -> Content {
+    Content::Thinking {
+        text: "Hm".to_owned(),
+        signature: signature.map(str::to_owned),
+    }
 }
 
 /// The result of a call of the tool `read`.

@@ -39,7 +39,7 @@ pub(super) fn choose_provider(
             if let Some(address) = &args.base_url {
                 known.move_to(address);
             } else if known.has_placeholder_address() {
-                let why = "every customer has another address";
+                let why = "each customer has their own";
                 known.move_to(&ask_address(&name, why, &known.base_url, user)?);
             }
             known
@@ -47,7 +47,7 @@ pub(super) fn choose_provider(
         None => {
             let address = match &args.base_url {
                 Some(address) => address.clone(),
-                None => ask_address(&name, "it is no known provider", "http://HOST/v1", user)?,
+                None => ask_address(&name, "it is not a known provider", "http://HOST/v1", user)?,
             };
             ProviderConfig::new(name, Api::OpenAi, address)
         }
@@ -90,7 +90,7 @@ fn ask_address(
     user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<String> {
     let user = user.with_context(|| {
-        format!("the address of {name} is not known, since {why}; give it: --base-url {example}")
+        format!("the address of {name} is unknown: {why}; pass it with --base-url {example}")
     })?;
     loop {
         match address(&user.ask_line(&format!("Its address (such as {example}): "))?) {

@@ -13,11 +13,19 @@ use std::{
     time::Duration,
 };
 
+/// Signals whose last export has not ended in time.
+pub(super) struct UnfinishedSignals {
+    pub(super) traces: bool,
+    pub(super) metrics: bool,
+}
+
 /// State of the export, shared by its threads.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     ended_spans: AtomicU64,
     delivered_spans: AtomicU64,
+    /// True once a metric was recorded.
+    has_measured: AtomicBool,
     /// Set once the process is about to end: nothing is tried again.
     is_closing: AtomicBool,
     has_warned: AtomicBool,
@@ -28,6 +36,10 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn count_ended_span(&self) {
         self.ended_spans.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_measurement(&self) {
+        self.has_measured.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn close(&self) {
@@ -55,21 +67,21 @@ impl Delivery {
         self.warn_once(&format!("telemetry is lost: {}", self.last_failure()));
     }
 
-    /// Warns that spans were lost, unless a warning has said why.
-    pub(super) fn report_end(&self, has_timed_out: bool) {
+    /// Warns that something was lost, unless a warning has said why.
+    pub(super) fn report_end(&self, unfinished: UnfinishedSignals) {
         let ended = self.ended_spans.load(Ordering::Relaxed);
         let lost = ended.saturating_sub(self.delivered_spans.load(Ordering::Relaxed));
-        match has_timed_out {
-            true => self.warn_once(&format!(
-                "telemetry is lost: the collector does not answer in time; {lost} of {ended} spans were not delivered"
-            )),
-            false if lost > 0 => self.warn_once(&format!(
-                "telemetry is lost: {lost} of {ended} spans were not delivered, since more ended than could be sent"
-            )),
-            false => {}
-        }
         if lost > 0 {
+            let why = match unfinished.traces {
+                true => "the collector does not answer in time",
+                false => "more ended than could be sent",
+            };
+            self.warn_once(&format!(
+                "telemetry is lost: {lost} of {ended} spans were not delivered, since {why}"
+            ));
             tracing::debug!("{lost} of {ended} spans were not delivered");
+        } else if unfinished.metrics && self.has_measured.load(Ordering::Relaxed) {
+            self.warn_once("telemetry is lost: the last metrics were not delivered in time");
         }
     }
 

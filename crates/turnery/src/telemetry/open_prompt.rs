@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, time::SystemTime};
 use turnery_agent::ModelCallAttempt;
 use turnery_engine::{
-    CallId, Event, EventKind, LoopId, Message, Outcome, Response, ToolEnvelope, TurnFinish,
-    render_value,
+    CallId, Event, EventKind, LoopId, Message, Outcome, Response, ToolEnvelope, ToolErrorKind,
+    TurnFinish, render_value,
 };
 
 /// Running prompt.
@@ -152,8 +152,10 @@ impl OpenPrompt {
         let Some(mut span) = self.tools.remove(&key) else {
             return;
         };
-        if let Err(error) = &envelope.result {
-            set_error(&mut span, error_type(error.kind));
+        match &envelope.result {
+            Ok(_) => {}
+            Err(error) if error.kind == ToolErrorKind::Cancelled => set_cancelled(&mut span),
+            Err(error) => set_error(&mut span, error_type(error.kind)),
         }
         if self.content.is_some() {
             let result = content::result_text(envelope);
@@ -216,7 +218,7 @@ impl OpenPrompt {
     /// Ends the spans that are open.
     pub(super) fn end(mut self, delivery: &Delivery, outcome: Option<&Outcome>) {
         for (_, mut tool) in self.tools {
-            set_error(&mut tool, "cancelled".to_owned());
+            set_cancelled(&mut tool);
             end_span(tool, delivery);
         }
         let (name, error) = match outcome {
@@ -252,6 +254,11 @@ fn child_context(parent: &SpanContext) -> Context {
 pub(super) fn set_error(span: &mut Span, kind: String) {
     span.set_attribute(KeyValue::new(ERROR_TYPE, kind));
     span.set_status(Status::error(""));
+}
+
+/// Marks a span as cancelled, which is no error.
+pub(super) fn set_cancelled(span: &mut Span) {
+    span.set_attribute(KeyValue::new(own::OUTCOME, "cancelled"));
 }
 
 /// Ends a span, and counts it if it is exported.

@@ -2,7 +2,7 @@
 
 use super::{
     conventions::SCHEMA_URL,
-    delivery::{CountedExporter, Delivery},
+    delivery::{CountedExporter, Delivery, UnfinishedSignals},
     http_client::CollectorClient,
     metrics::CallMetrics,
     settings::TelemetrySettings,
@@ -17,7 +17,7 @@ use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithH
 use opentelemetry_sdk::{
     Resource,
     metrics::{PeriodicReader, SdkMeterProvider},
-    trace::SdkTracerProvider,
+    trace::{Sampler, SdkTracerProvider},
 };
 use reqwest::Url;
 use std::{
@@ -30,6 +30,12 @@ use turnery_models::ProviderSource as _;
 
 /// Interval of heartbeats while the process waits for the collector.
 const BEAT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Kind of telemetry with an exporter of its own.
+enum Signal {
+    Traces,
+    Metrics,
+}
 
 /// Running export. Its queues are bounded: what does not fit is dropped and counted.
 pub(super) struct Pipeline {
@@ -63,6 +69,9 @@ impl Pipeline {
                 exporter,
                 delivery: Arc::clone(&delivery),
             });
+        } else {
+            // Sampled spans count as lost unless they are delivered.
+            traces = traces.with_sampler(Sampler::AlwaysOff);
         }
         let mut metrics = None;
         if settings.has_metrics {
@@ -125,24 +134,28 @@ impl Pipeline {
         // Errors are counted where they arise. Without a thread nothing is sent.
         let _ = thread::Builder::new().spawn(move || {
             let _ = traces.shutdown_with_timeout(patience);
-            let _ = done.send(());
+            let _ = done.send(Signal::Traces);
         });
         let _ = thread::Builder::new().spawn(move || {
             let _ = metrics.map(|metrics| metrics.shutdown_with_timeout(patience));
-            let _ = also_done.send(());
+            let _ = also_done.send(Signal::Metrics);
         });
-        let mut waiting = 2;
-        while waiting > 0 {
+        let mut unfinished = UnfinishedSignals {
+            traces: true,
+            metrics: true,
+        };
+        while unfinished.traces || unfinished.metrics {
             beat();
             let left = until.saturating_duration_since(Instant::now());
             match ended.recv_timeout(left.min(BEAT_INTERVAL)) {
-                Ok(()) => waiting -= 1,
+                Ok(Signal::Traces) => unfinished.traces = false,
+                Ok(Signal::Metrics) => unfinished.metrics = false,
                 Err(mpsc::RecvTimeoutError::Timeout) if left.is_zero() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }
-        delivery.report_end(waiting > 0);
+        delivery.report_end(unfinished);
     }
 }
 

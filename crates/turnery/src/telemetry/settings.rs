@@ -3,10 +3,14 @@
 //! The exporter itself reads the endpoints and headers, and the SDK the sampler, resource attributes and batch sizes.
 
 use crate::config::environment::EnvLookup;
+use hyper::Uri;
 use std::{path::PathBuf, time::Duration};
 
 /// Time limit of an export without `OTEL_EXPORTER_OTLP_TIMEOUT`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Address of the collector without a variable that names one.
+const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 
 /// Values of `OTEL_TRACES_SAMPLER` that the SDK knows.
 const SAMPLERS: [&str; 6] = [
@@ -45,13 +49,15 @@ impl TelemetrySettings {
         if is_true(lookup("OTEL_SDK_DISABLED")) {
             return Ok(None);
         }
-        let endpoint = lookup("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let shared_name = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let shared = lookup(shared_name);
         let mut endpoints = Vec::new();
         let mut reads_signal = |signal: &str| {
             let name = format!("OTEL_{signal}_EXPORTER");
-            let own = lookup(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+            let own_name = format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT");
+            let own = lookup(&own_name);
             let is_asked = match lookup(&name).as_deref() {
-                None => own.is_some() || endpoint.is_some(),
+                None => own.is_some() || shared.is_some(),
                 Some("otlp") => true,
                 Some("none") => false,
                 Some(other) => {
@@ -60,8 +66,11 @@ impl TelemetrySettings {
             };
             if is_asked {
                 check_protocol(lookup, signal)?;
-                let default = || "http://localhost:4318".to_owned();
-                endpoints.push(own.or_else(|| endpoint.clone()).unwrap_or_else(default));
+                endpoints.push(match (own, &shared) {
+                    (Some(own), _) => checked_endpoint(&own_name, own)?,
+                    (None, Some(shared)) => checked_endpoint(shared_name, shared.clone())?,
+                    (None, None) => DEFAULT_ENDPOINT.to_owned(),
+                });
             }
             Ok(is_asked)
         };
@@ -94,6 +103,23 @@ impl TelemetrySettings {
                 .filter_map(|(key, name)| Some((key, lookup(name)?)))
                 .collect(),
         }))
+    }
+}
+
+/// Returns the address if the exporter can use it. The error leaves it out, since it may hold a key.
+fn checked_endpoint(name: &str, address: String) -> Result<String, String> {
+    let is_usable = |uri: Uri| {
+        let (host, authority) = (uri.host()?, uri.authority()?);
+        // A port that is too large is none, but is part of the authority.
+        let has_valid_port = uri.port().is_some() || authority.as_str().ends_with(host);
+        let is_http = ["http", "https"].contains(&uri.scheme_str()?);
+        Some(is_http && has_valid_port && !host.is_empty())
+    };
+    match address.parse().ok().and_then(is_usable) {
+        Some(true) => Ok(address),
+        Some(false) | None => Err(format!(
+            "{name} is not a valid address; use one such as {DEFAULT_ENDPOINT}"
+        )),
     }
 }
 
@@ -227,6 +253,36 @@ mod tests {
         ] {
             let settings = read(&[ENDPOINT, (name, value)]).unwrap().unwrap();
             assert_eq!(settings.captures_content, captures, "{value}");
+        }
+    }
+
+    #[test]
+    fn invalid_endpoint_is_named_but_not_shown() {
+        let shared = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let own = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT";
+        for address in [
+            "http://host/a key-4711",
+            "host:4318/key-4711",
+            "grpc://host/key-4711",
+            "http://key-4711:65536",
+            "/key-4711",
+        ] {
+            for name in [shared, own] {
+                let problem = read(&[(name, address)]).unwrap_err();
+                let told = "is not a valid address; use one such as http://localhost:4318";
+                assert_eq!(problem, format!("{name} {told}"), "{address}");
+            }
+            // Not used.
+            let variables = [
+                (shared, address),
+                (own, "http://a/m"),
+                ("OTEL_TRACES_EXPORTER", "none"),
+            ];
+            assert!(read(&variables).unwrap().is_some());
+        }
+        for address in ["https://me:key@host/otlp/", "http://[::1]:4318", "HTTP://h"] {
+            let settings = read(&[(shared, address)]).unwrap().unwrap();
+            assert_eq!(settings.endpoints, [address, address]);
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     },
     delivery::Delivery,
     metrics::CallMetrics,
-    open_prompt::{OpenPrompt, end_span, set_error},
+    open_prompt::{OpenPrompt, end_span, set_cancelled, set_error},
 };
 use opentelemetry::{
     Context, KeyValue,
@@ -74,14 +74,16 @@ impl SpanSink {
 
     /// Returns the attributes of a model call that its span and its metrics share.
     fn call_attributes(&self, call: &ModelCallAttempt) -> Vec<KeyValue> {
-        let (provider, model) = split_model(call.requested_model());
+        let (requested_provider, model) = split_model(call.requested_model());
+        // A fallback of another provider may have answered.
+        let answered = call.accepted.then(|| split_model(&call.model));
+        let provider = answered.map_or(requested_provider, |(provider, _)| provider);
         let mut attributes = vec![
             Operation::Chat.attribute(),
             KeyValue::new(PROVIDER_NAME, provider_name(provider).to_owned()),
         ];
         attributes.extend(model_attribute(REQUEST_MODEL, model));
-        if call.accepted {
-            let (_, model) = split_model(&call.model);
+        if let Some((_, model)) = answered {
             attributes.extend(model_attribute(RESPONSE_MODEL, model));
         }
         if let Some((host, port)) = (self.server)(provider) {
@@ -128,12 +130,13 @@ impl SpanSink {
         match &error {
             Some(kind) => set_error(&mut span, kind.clone()),
             None if call.accepted => {}
-            None => span.set_attribute(KeyValue::new(own::OUTCOME, "cancelled")),
+            None => set_cancelled(&mut span),
         }
         end_span(span, &self.delivery);
         if let Some(metrics) = &self.metrics {
             let duration = started.elapsed().unwrap_or(call.duration);
             let error = error.map(|kind| KeyValue::new(ERROR_TYPE, kind));
+            self.delivery.note_measurement();
             metrics.record(duration, usage, shared, error);
         }
     }

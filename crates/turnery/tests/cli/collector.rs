@@ -54,7 +54,10 @@ impl Collector {
     ) -> CommandOutput {
         let mut command = home.command(args);
         let endpoint = format!("http://{}", self.address);
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+        command
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+            // Little is left for the end, which waits for a limited time.
+            .env("OTEL_BSP_SCHEDULE_DELAY", "1");
         for (name, value) in variables {
             command.env(name, value);
         }

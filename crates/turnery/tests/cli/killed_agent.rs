@@ -154,7 +154,7 @@ async fn killed_prompt_is_shown_and_exportable() {
 async fn killed_prompt_goes_on_where_it_stopped() {
     for by_editor in [true, false] {
         let home = Home::new();
-        let wait = "echo $$ > pid.new; mv pid.new pid; echo ran >> log; exec sleep 1000";
+        let wait = "echo ran >> log; echo $$ > pid.new; mv pid.new pid; exec sleep 1000";
         let model = home.scripted_model(json!([
             {"when": {"last_user_contains": "go on"}, "steps": [{"text": "unused"}]},
             {"steps": [{"tool_call": {"name": "shell", "args": {"command": "echo first >> log"}}}]},

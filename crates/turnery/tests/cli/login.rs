@@ -231,11 +231,15 @@ async fn cancelled_login_restores_terminal() {
 async fn login_without_known_address_says_how_to_give_it() {
     let home = Home::new();
     let azure = "https://YOUR-RESOURCE.openai.azure.com/openai/v1";
-    for (name, example) in [("azure", azure), ("desk", "http://HOST/v1")] {
+    for (name, why, example) in [
+        ("azure", "each customer has their own", azure),
+        ("desk", "it is not a known provider", "http://HOST/v1"),
+    ] {
         let login = ["login", name, "--with-key", "--no-check"];
         let done = home.run_with_stdin(&login, VALID_KEY).await;
         assert_eq!(done.code, Some(1), "{done:?}");
-        let advice = format!("give it: --base-url {example}\n");
+        let advice =
+            format!("the address of {name} is unknown: {why}; pass it with --base-url {example}\n");
         assert!(stderr_without_key(&done).ends_with(&advice), "{done:?}");
         assert!(!key_file_path(&home).exists());
 

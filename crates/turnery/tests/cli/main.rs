@@ -29,6 +29,8 @@ mod local_models;
 mod login;
 mod login_acp;
 mod loop_commands;
+#[cfg(feature = "otel")]
+mod lost_telemetry;
 mod mcp;
 mod missing_landlock;
 #[cfg(not(feature = "otel"))]

@@ -4,22 +4,17 @@ use crate::{
     collector::{Collector, ReceivedSpan, tree},
     editor::{Editor, prompt_params},
     fake_http,
-    home::Home,
+    home::{Home, wait_for_file},
 };
 use serde_json::{Value, json};
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::{Mutex, mpsc},
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Mutex};
 
-const PROMPT: &str = "find the zebra";
+pub(crate) const PROMPT: &str = "find the zebra";
 const FILE_TEXT: &str = "a walrus in the file";
 const FILE_NAME: &str = "ocelot.txt";
 const CHILD_PROMPT: &str = "count the pangolins";
 const CHILD_ANSWER: &str = "seven pangolins";
-const ANSWER: &str = "the final quokka";
-const KEY: &str = "collector-key-4711";
+pub(crate) const ANSWER: &str = "the final quokka";
 const CAPTURE: (&str, &str) = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true");
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -68,12 +63,12 @@ fn start_provider(
 }
 
 /// Returns a home whose provider `desk` gives these replies, and its address.
-fn home_with(replies: Vec<Value>) -> (Home, SocketAddr) {
+pub(crate) fn home_with(replies: Vec<Value>) -> (Home, SocketAddr) {
     home_with_events(replies, |_| {})
 }
 
 /// Like [`home_with`]; the provider calls `before` as [`start_provider`] says.
-fn home_with_events(
+pub(crate) fn home_with_events(
     replies: Vec<Value>,
     before: impl Fn(usize) + Send + Sync + 'static,
 ) -> (Home, SocketAddr) {
@@ -88,7 +83,7 @@ fn home_with_events(
 }
 
 /// Replies of a prompt with a retry, a tool call, a sub-agent with a call of its own, and a call that fails.
-fn eventful_replies() -> Vec<Value> {
+pub(crate) fn eventful_replies() -> Vec<Value> {
     let read = json!(["read_file", {"path": FILE_NAME}]);
     vec![
         json!(503),
@@ -102,14 +97,18 @@ fn eventful_replies() -> Vec<Value> {
 }
 
 /// Runs the prompt to its answer; returns what was written to stderr.
-async fn run_to_answer(collector: &Collector, home: &Home, variables: &[(&str, &str)]) -> String {
+pub(crate) async fn run_to_answer(
+    collector: &Collector,
+    home: &Home,
+    variables: &[(&str, &str)],
+) -> String {
     let run = collector.run(home, &["run", PROMPT], variables).await;
     assert_eq!((run.code, run.stdout.trim()), (Some(0), ANSWER), "{run:?}");
     run.stderr
 }
 
 /// Returns the number of warnings.
-fn warnings(stderr: &str) -> usize {
+pub(crate) fn warnings(stderr: &str) -> usize {
     let lines = stderr.lines();
     lines.filter(|line| line.trim().starts_with("WARN")).count()
 }
@@ -311,6 +310,70 @@ async fn failed_call_marks_call_and_prompt() {
 }
 
 #[tokio::test]
+async fn call_that_a_fallback_answers_names_its_provider() {
+    let collector = Collector::start();
+    let home = Home::new();
+    let empty = start_provider(vec![json!(402)], |_| {});
+    let other = start_provider(vec![json!(ANSWER)], |_| {});
+    let config = format!(
+        "model = \"empty/asked\"\nfallback = [\"other/second\"]\n\
+         [providers.empty]\napi = \"openai\"\nbase_url = \"http://{empty}/v1\"\n\
+         [providers.other]\napi = \"openai\"\nbase_url = \"http://{other}/v1\"\n"
+    );
+    home.write_file("turnery/config.toml", &config);
+    run_to_answer(&collector, &home, &[]).await;
+    let spans = collector.spans();
+    assert_eq!(tree(&spans), ["invoke_agent turnery", "  chat asked"]);
+    for (name, value) in [
+        ("gen_ai.provider.name", "other"),
+        ("gen_ai.request.model", "asked"),
+        ("gen_ai.response.model", "served-9"),
+        ("server.port", &other.port().to_string()),
+    ] {
+        assert_eq!(spans[1].attribute(name), value, "{name}");
+    }
+    assert_eq!(spans[0].attribute("gen_ai.provider.name"), "empty");
+    for (name, attributes, _) in collector.histograms() {
+        assert_eq!(attributes["gen_ai.provider.name"], "other", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn cancelled_tool_is_no_error() {
+    let collector = Collector::start();
+    let home = Home::new();
+    let command = "echo > begun.new; mv begun.new begun; exec sleep 1000";
+    let model = home.scripted_model(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"text": "unused"}]},
+    ]));
+    let endpoint = format!("http://{}", collector.address);
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+    ];
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let mut editor = Editor::spawn(&home, &args, &variables);
+    editor.initialize().await;
+    let session = editor.new_session(&home.project_folder()).await;
+    editor.send_prompt(10, &session).await;
+    wait_for_file(&home.project_folder().join("begun")).await;
+    editor
+        .send(
+            json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
+        )
+        .await;
+    editor.wait_for(|it| it["id"] == 10).await;
+    let exit = editor.close_input().await;
+    assert_eq!(exit.code, Some(0), "{exit:?}");
+    let spans = collector.spans();
+    let tool = named(&spans, "execute_tool shell")[0];
+    assert_eq!(tool.attribute("turnery.outcome"), "cancelled");
+    assert_eq!(tool.attribute("error.type"), "");
+    assert!(spans.iter().all(|span| !span.is_failed()), "{spans:?}");
+}
+
+#[tokio::test]
 async fn environment_parent_is_used_and_its_sampling() {
     let collector = Collector::start();
     let (home, _) = home_with(vec![json!(ANSWER), json!(ANSWER)]);
@@ -345,7 +408,11 @@ async fn editor_parent_is_used_and_cancel_recorded() {
     ]));
     let endpoint = format!("http://{}", collector.address);
     let args = ["acp", "--model", &model];
-    let mut editor = Editor::spawn(&home, &args, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+    ];
+    let mut editor = Editor::spawn(&home, &args, &variables);
     editor.initialize().await;
     let session = editor.new_session(&home.project_folder()).await;
     let mut params = prompt_params(&session);
@@ -417,125 +484,6 @@ async fn candidates_and_judge_share_the_span_of_the_prompt() {
     assert_ne!(loops[0], loops[1]);
     let judge = named(&spans, "chat judge")[0];
     assert_eq!(judge.attribute("turnery.call.source"), "evaluation");
-}
-
-#[tokio::test]
-async fn dead_collector_costs_one_warning() {
-    let unused = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let endpoint = format!("http://{}", unused.local_addr().expect("bound"));
-    drop(unused);
-    let (home, _) = home_with(eventful_replies());
-    let mut command = home.command(&["run", PROMPT]);
-    command
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)
-        .env("OTEL_EXPORTER_OTLP_HEADERS", format!("authorization={KEY}"))
-        .env("OTEL_BSP_SCHEDULE_DELAY", "1");
-    let run = crate::home::wait_with_output(command.spawn().expect("started")).await;
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(run.stdout.trim(), ANSWER);
-    assert_eq!(warnings(&run.stderr), 1, "{}", run.stderr);
-    assert!(run.stderr.contains(&endpoint), "{}", run.stderr);
-    assert!(run.stderr.contains("refused"), "{}", run.stderr);
-    assert!(!run.stderr.contains(KEY), "{}", run.stderr);
-}
-
-#[tokio::test]
-async fn refusing_collector_costs_one_warning() {
-    let collector = Collector::answering(Some("403 Forbidden"));
-    let (home, _) = home_with(vec![json!(ANSWER)]);
-    let headers = format!("authorization={KEY}");
-    let headers = [("OTEL_EXPORTER_OTLP_HEADERS", headers.as_str())];
-    let stderr = run_to_answer(&collector, &home, &headers).await;
-    assert_eq!(warnings(&stderr), 1, "{stderr}");
-    assert!(stderr.contains("403 Forbidden"), "{stderr}");
-    assert!(!stderr.contains(KEY), "{stderr}");
-    // The collector itself does receive the key.
-    let text = collector.text();
-    assert!(text.contains(&format!("authorization: {KEY}")), "{text}");
-}
-
-#[tokio::test]
-async fn silent_collector_delays_the_end_only_briefly() {
-    let collector = Collector::answering(None);
-    let (home, _) = home_with(vec![json!(ANSWER)]);
-    let began = Instant::now();
-    let patient = [("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000")];
-    let stderr = run_to_answer(&collector, &home, &patient).await;
-    assert_eq!(warnings(&stderr), 1, "{stderr}");
-    assert!(stderr.contains("2 of 2 spans"), "{stderr}");
-    assert!(began.elapsed() < Duration::from_secs(60));
-    assert!(collector.request_count() > 0);
-}
-
-#[tokio::test]
-async fn silent_collector_lets_an_editor_leave() {
-    let collector = Collector::answering(None);
-    let home = Home::new();
-    let model = home.scripted_model(json!([{"steps": [{"text": "hello"}]}]));
-    let endpoint = format!("http://{}", collector.address);
-    let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
-        ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
-    ];
-    let mut editor = Editor::spawn(&home, &["acp", "--model", &model], &variables);
-    editor.initialize().await;
-    let session = editor.new_session(&home.project_folder()).await;
-    editor.prompt(10, &session).await;
-    let exit = editor.close_input().await;
-    assert_eq!(exit.code, Some(0), "{exit:?}");
-    assert_eq!(warnings(&exit.stderr), 1, "{exit:?}");
-    assert!(exit.took < Duration::from_secs(60), "{exit:?}");
-}
-
-/// The collector holds the first batch until the model gives its last answer: the queue is full by then.
-#[tokio::test]
-async fn spans_beyond_the_queue_are_dropped_and_counted() {
-    let (release, released) = mpsc::channel();
-    let released = Mutex::new(Some(released));
-    let collector = Collector::with(move || {
-        let first = released.lock().expect("no panic").take();
-        if let Some(released) = first {
-            let _: Result<(), _> = released.recv();
-        }
-        Some("200 OK")
-    });
-    let (home, _) = home_with_events(eventful_replies(), move |left| {
-        if left == 0 {
-            let _ = release.send(());
-        }
-    });
-    let small = [
-        ("OTEL_BSP_MAX_QUEUE_SIZE", "2"),
-        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2"),
-        ("OTEL_METRICS_EXPORTER", "none"),
-    ];
-    let stderr = run_to_answer(&collector, &home, &small).await;
-    let lost = 12 - collector.spans().len();
-    assert!((1..=8).contains(&lost), "{lost}");
-    let told = format!("{lost} of 12 spans were not delivered");
-    assert!(stderr.contains(&told), "{stderr}");
-    assert_eq!(warnings(&stderr), 1, "{stderr}");
-}
-
-#[tokio::test]
-async fn disabled_sdk_exports_nothing() {
-    let collector = Collector::start();
-    let (home, _) = home_with(vec![json!(ANSWER)]);
-    let disabled = [("OTEL_SDK_DISABLED", "true")];
-    let stderr = run_to_answer(&collector, &home, &disabled).await;
-    assert_eq!(warnings(&stderr), 0, "{stderr}");
-    assert_eq!(collector.request_count(), 0);
-}
-
-#[tokio::test]
-async fn unsupported_exporter_is_named_in_a_warning() {
-    let collector = Collector::start();
-    let (home, _) = home_with(vec![json!(ANSWER)]);
-    let protocol = [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-    let stderr = run_to_answer(&collector, &home, &protocol).await;
-    let warning = "telemetry is off: OTEL_EXPORTER_OTLP_PROTOCOL is \"grpc\"";
-    assert!(stderr.contains(warning), "{stderr}");
-    assert_eq!(collector.request_count(), 0);
 }
 
 #[tokio::test]

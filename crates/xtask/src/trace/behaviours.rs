@@ -100,9 +100,15 @@ pub(super) fn render_page(
                 "\n### {heading}\n\n| | behaviour | {apis} |\n|---|---|---|---|---|---|\n"
             );
         }
-        let cells = behaviour.ids.each_ref().map(&cell).join(" | ");
-        let says = &behaviour.says;
+        let cells = behaviour.ids.each_ref().map(|id| escape_cell(&cell(id)));
+        let cells = cells.join(" | ");
+        let says = escape_cell(&behaviour.says);
         let _ = writeln!(text, "| {} | {says} | {cells} |", behaviour.number);
     }
     Ok(text)
+}
+
+/// Returns text for a cell of a Markdown table, where a `|` ends the cell even within backquotes.
+fn escape_cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }

@@ -425,8 +425,8 @@ fn marks_in_uncompiled_file_are_errors() {
 
 #[test]
 fn behaviour_is_a_requirement_of_each_format() {
-    let text = "[1]\nheading = \"A\"\nsays = \"one\"\ngemini = \"why\"\n\
-        [2]\nsays = \"two\"\n[10]\nheading = \"B\"\nsays = \"ten\"";
+    let text = "[1]\nheading = \"A\"\nsays = \"one\"\ngemini = \"why|\"\n\
+        [2]\nsays = \"`|two|`\"\n[10]\nheading = \"B\"\nsays = \"ten\"";
     let mut table = table::Table::new();
     let rows = behaviours::parse(text, &mut table).expect("rows");
     assert_eq!(table.len(), 12);
@@ -441,8 +441,8 @@ fn behaviour_is_a_requirement_of_each_format() {
         page.expect("a page"),
         format!(
             "Intro.\n{mark}\n\n### A\n\n{head}\n\
-             | 1 | one | ANTHROPIC-1 | CHAT-1 | RESPONSES-1 | n/a: why |\n\
-             | 2 | two | ANTHROPIC-2 | CHAT-2 | RESPONSES-2 | GEMINI-2 |\n\n### B\n\n{head}\n\
+             | 1 | one | ANTHROPIC-1 | CHAT-1 | RESPONSES-1 | n/a: why\\| |\n\
+             | 2 | `\\|two\\|` | ANTHROPIC-2 | CHAT-2 | RESPONSES-2 | GEMINI-2 |\n\n### B\n\n{head}\n\
              | 10 | ten | ANTHROPIC-10 | CHAT-10 | RESPONSES-10 | GEMINI-10 |\n"
         )
     );
