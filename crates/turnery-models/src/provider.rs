@@ -182,8 +182,14 @@ impl ProviderConfig {
         self.key.is_none() && self.key_hint.is_empty()
     }
 
-    /// Checks that the provider has the key that it needs.
+    /// Checks that the provider has the key that it needs, and an address to send it to.
     pub fn require_key(&self) -> Result<(), MissingKeyError> {
+        if let Some(variable) = self.missing_address() {
+            return Err(MissingKeyError {
+                provider: self.name.clone(),
+                hint: format!("{variable} and {}", self.key_hint),
+            });
+        }
         match self.key.is_some() || self.key_hint.is_empty() {
             true => Ok(()),
             false => Err(MissingKeyError {

@@ -201,6 +201,12 @@ impl ProviderConfig {
         self.base_url.contains(ADDRESS_PLACEHOLDER)
     }
 
+    /// Returns the variable that sets the address, if that is still the placeholder: it may belong to somebody else.
+    pub(crate) fn missing_address(&self) -> Option<&'static str> {
+        self.has_placeholder_address()
+            .then(|| find(&self.name).map(|known| known.url_variable))?
+    }
+
     /// Returns true if the provider lists the built-in models of its name; a provider of another name has none.
     #[must_use]
     pub fn has_default_models(&self) -> bool {
@@ -359,6 +365,19 @@ mod tests {
             own_server.key_hint, "",
             "a server of one's own may need no key"
         );
+    }
+
+    /// The placeholder of the address is never called: it may belong to somebody else.
+    #[test]
+    fn azure_key_needs_an_endpoint() {
+        let key = ("AZURE_OPENAI_API_KEY", "k");
+        let missing = configured("azure", &[key]).require_key().unwrap_err();
+        assert_eq!(
+            missing.hint,
+            "AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY"
+        );
+        let endpoint = ("AZURE_OPENAI_ENDPOINT", "https://acme.openai.azure.com");
+        assert_eq!(configured("azure", &[key, endpoint]).require_key(), Ok(()));
     }
 
     #[test]

@@ -86,6 +86,8 @@ impl RetryPolicy {
         }
         Ok(error
             .retry_after
+            // A delay that is over already is no statement on when to call again.
+            .filter(|wait| !wait.is_zero())
             .unwrap_or_else(|| self.backoff(retry, random_fraction())))
     }
 
@@ -159,6 +161,9 @@ mod tests {
         // Shorter than the backoff, too.
         let wait = policy.wait_before(2, attempt_error(ModelErrorKind::RateLimit, Some(1)));
         assert_eq!(wait, Ok(Duration::from_secs(1)));
+        // A delay that is over already: as without one.
+        let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(0)));
+        assert!(wait.unwrap() >= Duration::from_millis(800));
         let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(3600)));
         assert_eq!(
             wait.unwrap_err().message,

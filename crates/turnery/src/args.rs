@@ -166,8 +166,8 @@ pub(crate) struct SettingsFlags {
     /// Stop a prompt after N seconds. Time spent waiting for your answers does not count.
     #[arg(long, value_name = "N", value_parser = values::parse_positive::<NonZeroU64>, allow_negative_numbers = true)]
     max_seconds: Option<NonZeroU64>,
-    /// Stop a prompt once it has cost this many US dollars, over all models that work for it. Their prices must
-    /// be in config.toml. Responses in progress are not cut off and may exceed the limit.
+    /// Stop a prompt once it has cost this many US dollars, over all models that work for it. A model
+    /// whose price is not known (`turnery models` shows it) needs one in config.toml. Responses in progress are not cut off and may exceed the limit.
     #[arg(long, value_name = "MONEY", value_parser = values::cost, allow_negative_numbers = true)]
     max_cost: Option<values::Money>,
     /// Do not run the hooks of config.toml.

@@ -46,7 +46,7 @@ pub(super) struct TelemetrySettings {
 impl TelemetrySettings {
     /// Reads the settings; `None` if no telemetry is asked for. Fails with what is wrong, and where.
     pub(super) fn read(lookup: EnvLookup<'_>) -> Result<Option<Self>, String> {
-        if is_true(lookup("OTEL_SDK_DISABLED")) {
+        if read_choice(lookup, "OTEL_SDK_DISABLED", &["true"], &["false"])? {
             return Ok(None);
         }
         let shared_name = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -86,6 +86,8 @@ impl TelemetrySettings {
                 "OTEL_TRACES_SAMPLER is {sampler:?}; use one of {known}"
             ));
         }
+        check_headers(lookup)?;
+        check_numbers(lookup)?;
         let attributes = lookup("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
         let mut attributes = attributes.split(',').filter_map(|it| it.split_once('='));
         let is_named = lookup("OTEL_SERVICE_NAME").is_some()
@@ -93,7 +95,7 @@ impl TelemetrySettings {
         Ok(Some(Self {
             has_traces,
             has_metrics,
-            captures_content: captures_content(lookup),
+            captures_content: captures_content(lookup)?,
             service_name: (!is_named).then_some("turnery"),
             timeout: read_timeout(lookup)?,
             endpoints,
@@ -123,15 +125,70 @@ fn checked_endpoint(name: &str, address: String) -> Result<String, String> {
     }
 }
 
-fn is_true(value: Option<String>) -> bool {
-    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+/// Returns true for a value in `on`, false for one in `off` or none, in any case. Fails for others: nothing is sent then.
+fn read_choice(
+    lookup: EnvLookup<'_>,
+    name: &str,
+    on: &[&str],
+    off: &[&str],
+) -> Result<bool, String> {
+    let Some(value) = lookup(name) else {
+        return Ok(false);
+    };
+    let fits = |all: &[&str]| all.iter().any(|it| it.eq_ignore_ascii_case(value.trim()));
+    match (fits(on), fits(off)) {
+        (true, _) => Ok(true),
+        (false, true) => Ok(false),
+        (false, false) => {
+            let known = [on, off].concat().join(", ");
+            Err(format!("{name} is {value:?}; use one of {known}"))
+        }
+    }
 }
 
 /// Returns true if content is asked for: with `true`, or with one of the later values that include spans.
-fn captures_content(lookup: EnvLookup<'_>) -> bool {
-    let value = lookup("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").unwrap_or_default();
-    let value = value.trim().to_ascii_lowercase();
-    ["true", "span_only", "span_and_event"].contains(&value.as_str())
+fn captures_content(lookup: EnvLookup<'_>) -> Result<bool, String> {
+    let name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+    let on = ["true", "span_only", "span_and_event"];
+    read_choice(lookup, name, &on, &["false", "event_only", "no_content"])
+}
+
+/// Fails if headers are not written as `NAME=VALUE`. The error leaves them out, since they hold keys.
+fn check_headers(lookup: EnvLookup<'_>) -> Result<(), String> {
+    for signal in ["", "TRACES_", "METRICS_"] {
+        let name = format!("OTEL_EXPORTER_OTLP_{signal}HEADERS");
+        let headers = lookup(&name).unwrap_or_default();
+        let is_wrong = |it: &str| !it.trim().is_empty() && !it.contains('=');
+        if headers.split(',').any(is_wrong) {
+            return Err(format!(
+                "{name} must be NAME=VALUE, several separated by commas"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a setting that the exporter reads itself is not a number that it accepts.
+fn check_numbers(lookup: EnvLookup<'_>) -> Result<(), String> {
+    for name in [
+        "OTEL_BSP_SCHEDULE_DELAY",
+        "OTEL_BSP_MAX_QUEUE_SIZE",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    ] {
+        if let Some(text) = lookup(name).filter(|it| it.trim().parse::<u64>().is_err()) {
+            return Err(format!("{name} is {text:?}; use a whole number"));
+        }
+    }
+    let name = "OTEL_TRACES_SAMPLER_ARG";
+    let is_ratio = |it: &str| {
+        it.trim()
+            .parse()
+            .is_ok_and(|it: f64| (0.0..=1.0).contains(&it))
+    };
+    match lookup(name).filter(|it| !is_ratio(it)) {
+        Some(text) => Err(format!("{name} is {text:?}; use a number from 0 to 1")),
+        None => Ok(()),
+    }
 }
 
 /// Fails if a protocol other than the supported one is asked for.
@@ -249,7 +306,6 @@ mod tests {
             ("EVENT_ONLY", false),
             ("NO_CONTENT", false),
             ("false", false),
-            ("1", false),
         ] {
             let settings = read(&[ENDPOINT, (name, value)]).unwrap().unwrap();
             assert_eq!(settings.captures_content, captures, "{value}");
@@ -294,10 +350,24 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", "port 4318"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "such as 10000"),
             ("OTEL_TRACES_SAMPLER", "sometimes", "always_on, always_off"),
+            ("OTEL_TRACES_SAMPLER_ARG", "7", "from 0 to 1"),
+            ("OTEL_BSP_SCHEDULE_DELAY", "x", "a whole number"),
+            (
+                "OTEL_EXPORTER_OTLP_HEADERS",
+                "authorization key-4711",
+                "NAME=VALUE",
+            ),
+            ("OTEL_SDK_DISABLED", "yes", "true, false"),
+            (
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+                "1",
+                "true, span_only",
+            ),
         ] {
             let problem = read(&[ENDPOINT, (name, value)]).unwrap_err();
             assert!(problem.starts_with(name), "{problem}");
             assert!(problem.contains(remedy), "{problem}");
+            assert!(!problem.contains("key-4711"), "{problem}");
         }
     }
 }
