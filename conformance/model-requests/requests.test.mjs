@@ -82,10 +82,17 @@ for (const [format, type, fewest, changes] of formats) {
     assert.equal(errors(type, bodies), "");
   });
   test(`${format}: wrong requests have not`, () => {
-    const good = requests(format).find((body) => !JSON.stringify(body).includes("left out"));
     for (const change of changes) {
-      const body = structuredClone(good);
-      change(body);
+      const body = requests(format).find((body) => {
+        try {
+          change(body);
+          return true;
+        } catch {
+          // The changed place does not exist, or holds a text.
+          return false;
+        }
+      });
+      assert.ok(body, `no request to change: ${change}`);
       assert.match(errors(type, [body]), /error TS/, String(change));
     }
   });
