@@ -14,6 +14,7 @@ mod record;
 mod request;
 mod responses;
 mod rule;
+mod tool_names;
 mod tool_schema;
 
 pub use issued_reasoning::IssuedReasoning;

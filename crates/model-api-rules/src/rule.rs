@@ -34,7 +34,7 @@ pub struct Violation {
     pub rule: &'static str,
     /// Source of the rule.
     pub source: &'static str,
-    /// What is wrong and where.
+    /// Place and kind of the error.
     pub message: String,
 }
 

@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{BrokenRequest, RuleFixture, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete, list, remove};
 use model_api_rules::{ApiFormat, ApiRequest, IssuedReasoning, violations};
 use serde_json::{Value, json};
 
@@ -43,20 +43,7 @@ fn good(model: &str, thinking: Value) -> Value {
 }
 
 fn judged(good: Value) -> RuleFixture<'static> {
-    RuleFixture {
-        format: ApiFormat::Anthropic,
-        host: None,
-        path: "/v1/messages",
-        good,
-        issued: None,
-    }
-}
-
-fn remove(value: &mut Value, name: &str) {
-    value
-        .as_object_mut()
-        .expect("the good request has it")
-        .remove(name);
+    RuleFixture::new(ApiFormat::Anthropic, "/v1/messages", good)
 }
 
 const OF_ANY: &[BrokenRequest] = &[
@@ -92,23 +79,15 @@ const OF_ANY: &[BrokenRequest] = &[
         it["messages"][0]["content"][2]["source"]["media_type"] = json!("text/html")
     }),
     ("results come first", |it| {
-        let blocks = it["messages"][2]["content"]
-            .as_array_mut()
-            .expect("the good request has it");
+        let blocks = list(&mut it["messages"][2], "content");
         blocks.swap(1, 2);
     }),
     ("results follow calls", |it| {
-        it["messages"][2]["content"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .remove(1);
+        list(&mut it["messages"][2], "content").remove(1);
     }),
     ("results answer calls", |it| {
         let copy = it["messages"][2]["content"][0].clone();
-        it["messages"][2]["content"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .insert(0, copy);
+        list(&mut it["messages"][2], "content").insert(0, copy);
     }),
     ("form of call ids", |it| {
         it["messages"][1]["content"][2]["id"] = json!("call|1");
@@ -121,10 +100,7 @@ const OF_ANY: &[BrokenRequest] = &[
     }),
     ("unique call ids", |it| {
         let mut turns = it["messages"].as_array().expect("the good request has it")[1..].to_vec();
-        it["messages"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .append(&mut turns);
+        list(it, "messages").append(&mut turns);
         remove(&mut it["messages"][4]["content"][2], "cache_control");
         it["messages"][4]["content"][0]["content"] = json!([{"type": "text", "text": "Again."}]);
     }),
@@ -134,10 +110,7 @@ const OF_ANY: &[BrokenRequest] = &[
     }),
     ("form of tool names", |it| {
         let tool = it["tools"][0].clone();
-        it["tools"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .push(tool);
+        list(it, "tools").push(tool);
     }),
     ("names of earlier calls", |it| {
         it["messages"][1]["content"][2]["name"] = json!("look around")
@@ -192,10 +165,7 @@ const OF_BUDGET: &[BrokenRequest] = &[
         it["tool_choice"] = json!({"type": "any"})
     }),
     ("a round begins with thinking", |it| {
-        it["messages"][1]["content"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .remove(0);
+        list(&mut it["messages"][1], "content").remove(0);
     }),
     ("no thinking after switching it off", |it| {
         remove(it, "thinking")
@@ -237,32 +207,20 @@ fn talk() -> Value {
 const OF_TALK: &[BrokenRequest] = &[
     ("required fields", |it| remove(it, "max_tokens")),
     ("the user begins", |it| {
-        it["messages"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .remove(0);
+        list(it, "messages").remove(0);
     }),
     ("roles alternate", |it| {
         let copy = it["messages"][0].clone();
-        it["messages"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .insert(0, copy);
+        list(it, "messages").insert(0, copy);
     }),
     ("roles alternate", |it| {
         it["messages"][1]["role"] = json!("system")
     }),
     ("no prefilled answer", |it| {
-        it["messages"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .pop();
+        list(it, "messages").pop();
     }),
     ("thinking is not last", |it| {
-        it["messages"][1]["content"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .pop();
+        list(&mut it["messages"][1], "content").pop();
     }),
     ("choice needs tools", |it| {
         it["tool_choice"] = json!({"type": "auto"})

@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{BrokenRequest, RuleFixture, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete, list, remove};
 use model_api_rules::ApiFormat;
 use serde_json::{Value, json};
 
@@ -39,25 +39,13 @@ fn good(model: &str) -> Value {
 
 fn judged(host: Option<&'static str>, good: Value) -> RuleFixture<'static> {
     RuleFixture {
-        format: ApiFormat::Chat,
         host,
-        path: "/v1/chat/completions",
-        good,
-        issued: None,
+        ..RuleFixture::new(ApiFormat::Chat, "/v1/chat/completions", good)
     }
 }
 
-fn remove(value: &mut Value, name: &str) {
-    value
-        .as_object_mut()
-        .expect("the good request has it")
-        .remove(name);
-}
-
 fn messages(body: &mut Value) -> &mut Vec<Value> {
-    body["messages"]
-        .as_array_mut()
-        .expect("the good request has it")
+    list(body, "messages")
 }
 
 const OF_ANY: &[BrokenRequest] = &[

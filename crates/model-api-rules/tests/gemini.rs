@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{BrokenRequest, RuleFixture, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete, list, remove};
 use model_api_rules::{ApiFormat, IssuedReasoning};
 use serde_json::{Value, json};
 
@@ -46,26 +46,11 @@ const GEMINI_3: &str = "/v1beta/models/gemini-3-flash-preview:streamGenerateCont
 const GEMINI_2: &str = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
 
 fn judged(path: &'static str, good: Value) -> RuleFixture<'static> {
-    RuleFixture {
-        format: ApiFormat::Gemini,
-        host: None,
-        path,
-        good,
-        issued: None,
-    }
-}
-
-fn remove(value: &mut Value, name: &str) {
-    value
-        .as_object_mut()
-        .expect("the good request has it")
-        .remove(name);
+    RuleFixture::new(ApiFormat::Gemini, path, good)
 }
 
 fn contents(body: &mut Value) -> &mut Vec<Value> {
-    body["contents"]
-        .as_array_mut()
-        .expect("the good request has it")
+    list(body, "contents")
 }
 
 fn schema(body: &mut Value) -> &mut Value {
@@ -111,23 +96,14 @@ const OF_ANY: &[BrokenRequest] = &[
         it["contents"][3]["parts"][0]["text"] = json!("")
     }),
     ("as many responses as calls", |it| {
-        it["contents"][2]["parts"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .pop();
+        list(&mut it["contents"][2], "parts").pop();
     }),
     ("responses after calls only", |it| {
         let response = it["contents"][2]["parts"][0].clone();
-        it["contents"][3]["parts"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .push(response);
+        list(&mut it["contents"][3], "parts").push(response);
     }),
     ("responses in the order of calls", |it| {
-        it["contents"][2]["parts"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .swap(0, 1);
+        list(&mut it["contents"][2], "parts").swap(0, 1);
     }),
     ("responses in the order of calls", |it| {
         it["contents"][2]["parts"][0]["functionResponse"]["id"] = json!("c3");
@@ -152,10 +128,7 @@ const OF_ANY: &[BrokenRequest] = &[
     }),
     ("form of tool names", |it| {
         let declaration = it["tools"][0]["functionDeclarations"][0].clone();
-        it["tools"][0]["functionDeclarations"]
-            .as_array_mut()
-            .expect("the good request has it")
-            .push(declaration);
+        list(&mut it["tools"][0], "functionDeclarations").push(declaration);
     }),
     ("names of earlier calls", |it| {
         it["contents"][1]["parts"][1]["functionCall"]["name"] = json!("look around");

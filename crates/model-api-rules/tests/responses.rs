@@ -2,7 +2,7 @@
 
 mod broken;
 
-use broken::{BrokenRequest, RuleFixture, assert_complete};
+use broken::{BrokenRequest, RuleFixture, assert_complete, list, remove};
 use model_api_rules::{ApiFormat, IssuedReasoning};
 use serde_json::{Value, json};
 
@@ -44,26 +44,11 @@ fn good() -> Value {
 }
 
 fn judged(good: Value) -> RuleFixture<'static> {
-    RuleFixture {
-        format: ApiFormat::Responses,
-        host: None,
-        path: "/v1/responses",
-        good,
-        issued: None,
-    }
-}
-
-fn remove(value: &mut Value, name: &str) {
-    value
-        .as_object_mut()
-        .expect("the good request has it")
-        .remove(name);
+    RuleFixture::new(ApiFormat::Responses, "/v1/responses", good)
 }
 
 fn input(body: &mut Value) -> &mut Vec<Value> {
-    body["input"]
-        .as_array_mut()
-        .expect("the good request has it")
+    list(body, "input")
 }
 
 const BROKEN: &[BrokenRequest] = &[

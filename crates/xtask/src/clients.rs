@@ -3,7 +3,7 @@
 
 use crate::{
     ci::Retries,
-    packages::{install_npm_packages, install_python_packages, is_installed},
+    packages::{install_npm_packages, install_python_packages, is_installed, node_tests},
     test_step,
     workspace::{root, run_checked, target_folder},
 };
@@ -44,12 +44,7 @@ pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
 fn run_node_tests(folder: &str, binary: &Path) -> Result<()> {
     let folder = root().join("conformance").join(folder);
     install_npm_packages(&folder)?;
-    run_checked(
-        Command::new("node")
-            .args(["--test", "--test-reporter=spec"])
-            .current_dir(&folder)
-            .env("TURNERY", binary),
-    )
+    run_checked(node_tests(&folder).env("TURNERY", binary))
 }
 
 fn run_python_tests(binary: &Path) -> Result<()> {

@@ -2,12 +2,12 @@
 
 use crate::{
     ci::Retries,
-    packages::install_npm_packages,
+    packages::{install_npm_packages, node_tests},
     test_step::TEST_ARGS,
     workspace::{cargo, root, run_checked, target_folder},
 };
 use anyhow::{Context, Result};
-use std::{fs, path::absolute, process::Command};
+use std::{fs, path::absolute};
 
 /// Names of the tests that record their requests: all options for models of each generation, enforced schemas, and real
 /// sessions.
@@ -33,8 +33,6 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     let checks = root().join("conformance/model-requests");
     install_npm_packages(&checks)?;
     retries.run("types", || {
-        let mut node = Command::new("node");
-        node.args(["--test", "--test-reporter=spec"]);
-        run_checked(node.current_dir(&checks).envs([recorded]))
+        run_checked(node_tests(&checks).envs([recorded]))
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     ci::Retries,
-    packages::{install_npm_packages, install_python_packages},
+    packages::{install_npm_packages, install_python_packages, node_tests},
     test_step,
     workspace::{root, run_checked, target_folder},
 };
@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use std::{
     env,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 /// Variable that leaves out the real model where it cannot be installed.
@@ -48,9 +47,8 @@ fn check_installed(installed: Result<PathBuf>, is_allowed: bool) -> Result<Optio
 }
 
 fn run_tests(folder: &Path, file: &str, packages: Option<&Path>) -> Result<()> {
-    let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=spec", file])
-        .current_dir(folder)
+    let mut node = node_tests(folder);
+    node.arg(file)
         .env("TURNERY", target_folder().join("debug/turnery"))
         .envs(packages.map(|packages| ("LLAMA_VENV", packages)));
     run_checked(&mut node).with_context(|| format!("conformance/models/{file}"))

@@ -21,6 +21,14 @@ pub(crate) fn install_npm_packages(folder: &Path) -> Result<()> {
     })
 }
 
+/// Returns a command that runs the tests of a folder of npm packages: all, or those of the files that are added to it.
+pub(crate) fn node_tests(folder: &Path) -> Command {
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=spec"])
+        .current_dir(folder);
+    node
+}
+
 /// Installs the packages of a folder's `requirements.txt` into the environment `name` in the target folder, and returns
 /// that. The file must name all packages that are needed, with hashes.
 pub(crate) fn install_python_packages(folder: &Path, name: &str) -> Result<PathBuf> {

@@ -5,10 +5,10 @@ use crate::{
     check::{Check, require},
     json::{has, is_word, list, require_form, text},
     request::ApiRequest,
+    tool_names::require_tool_names,
     tool_schema,
 };
 use serde_json::Value;
-use std::collections::HashSet;
 
 /// Most characters of a tool's name.
 const MAX_NAME_CHARS: usize = 128;
@@ -37,20 +37,9 @@ pub(super) fn tools_for_calls(request: &ApiRequest<'_>) -> Check {
 
 /// Names of tools are unique words.
 pub(super) fn tool_names(request: &ApiRequest<'_>) -> Check {
-    let mut seen = HashSet::new();
-    for (i, tool) in list(request.body, "tools").iter().enumerate() {
-        let name = text(tool, "name");
-        require_form(
-            &format!("tools.{i}.custom.name"),
-            name,
-            1..=MAX_NAME_CHARS,
-            is_word,
-        )?;
-        require(seen.insert(name), || {
-            format!("tools: Tool names must be unique: {name}")
-        })?;
-    }
-    Ok(())
+    let tools = list(request.body, "tools").iter().enumerate();
+    let names = tools.map(|(i, tool)| (format!("tools.{i}.custom.name"), text(tool, "name")));
+    require_tool_names(names, MAX_NAME_CHARS)
 }
 
 /// Names in calls of the history are words of up to 64 characters: Bedrock demands it.

@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     check::{Check, require},
-    json::{has, is_word, list, only_fields, require_form, text},
+    json::{has, list, only_fields, text},
     request::ApiRequest,
+    tool_names::require_tool_names,
     tool_schema,
 };
 use serde_json::Value;
-use std::collections::HashSet;
 
 /// Fields that OpenAI documents, as far as the product could send them.
 pub(super) const TOP: &[&str] = &[
@@ -98,15 +98,12 @@ pub(super) fn known_fields(request: &ApiRequest<'_>) -> Check {
 
 /// Names of tools are unique words of up to 64 characters.
 pub(super) fn tool_names(request: &ApiRequest<'_>) -> Check {
-    let mut seen = HashSet::new();
-    for (i, tool) in list(request.body, "tools").iter().enumerate() {
+    let tools = list(request.body, "tools").iter().enumerate();
+    let names = tools.map(|(i, tool)| {
         let name = text(function(tool), "name");
-        require_form(&format!("tools[{i}].function.name"), name, 1..=64, is_word)?;
-        require(seen.insert(name), || {
-            format!("tools[{i}].function.name: used twice: {name}")
-        })?;
-    }
-    Ok(())
+        (format!("tools[{i}].function.name"), name)
+    });
+    require_tool_names(names, 64)
 }
 
 fn schemas<'a>(request: &ApiRequest<'a>) -> impl Iterator<Item = (String, &'a Value, bool)> {

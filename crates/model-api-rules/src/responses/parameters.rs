@@ -4,12 +4,12 @@ use super::items::is_stored;
 use crate::{
     chat::{is_openai_reasoning, require_effort},
     check::{Check, require},
-    json::{has, is_word, list, only_fields, require_form, text},
+    json::{has, list, only_fields, text},
     request::ApiRequest,
+    tool_names::require_tool_names,
     tool_schema,
 };
 use serde_json::Value;
-use std::collections::HashSet;
 
 const TOP: &[&str] = &[
     "model",
@@ -66,15 +66,9 @@ pub(super) fn asks_for_encrypted_reasoning(request: &ApiRequest<'_>) -> Check {
 
 /// Names of tools are unique words of up to 64 characters.
 pub(super) fn tool_names(request: &ApiRequest<'_>) -> Check {
-    let mut seen = HashSet::new();
-    for (i, tool) in list(request.body, "tools").iter().enumerate() {
-        let name = text(tool, "name");
-        require_form(&format!("tools[{i}].name"), name, 1..=64, is_word)?;
-        require(seen.insert(name), || {
-            format!("tools[{i}].name: used twice: {name}")
-        })?;
-    }
-    Ok(())
+    let tools = list(request.body, "tools").iter().enumerate();
+    let names = tools.map(|(i, tool)| (format!("tools[{i}].name"), text(tool, "name")));
+    require_tool_names(names, 64)
 }
 
 fn schema(tool: &Value) -> (String, &Value) {

@@ -16,6 +16,31 @@ pub(crate) struct RuleFixture<'a> {
     pub(crate) issued: Option<&'a IssuedReasoning>,
 }
 
+/// Removes a member.
+pub(crate) fn remove(value: &mut Value, name: &str) {
+    let members = value.as_object_mut();
+    members.expect("the good request has it").remove(name);
+}
+
+/// Returns a member that is a list.
+pub(crate) fn list<'a>(value: &'a mut Value, name: &str) -> &'a mut Vec<Value> {
+    let list = value[name].as_array_mut();
+    list.expect("the good request has it")
+}
+
+impl<'a> RuleFixture<'a> {
+    /// Creates the fixture of a request to any host, whose reasoning is not judged.
+    pub(crate) fn new(format: ApiFormat, path: &'a str, good: Value) -> Self {
+        Self {
+            format,
+            host: None,
+            path,
+            good,
+            issued: None,
+        }
+    }
+}
+
 impl RuleFixture<'_> {
     fn names(&self, body: &Value) -> Vec<&'static str> {
         let request = self.request(body);

@@ -261,8 +261,7 @@ async fn recording_is_sent_only_to_models_that_take_it() {
     }
 }
 
-/// What a failed response showed goes back as text, without reasoning that is not complete, and without a message that
-/// has nothing else.
+/// A failed response goes back as the text that it showed, without incomplete reasoning; one without text is left out.
 // proves: ANTHROPIC-8, CHAT-8, RESPONSES-8, GEMINI-8
 #[tokio::test]
 async fn failed_response_sends_back_only_its_text() {

@@ -142,7 +142,7 @@ async fn call_without_arguments_has_an_empty_object() {
     }
 }
 
-/// What runs is the whole text, which is no JSON.
+/// The call runs with the whole text, which is no JSON.
 // proves: ANTHROPIC-40, CHAT-40, RESPONSES-40
 #[tokio::test]
 async fn arguments_that_parse_do_not_finish_a_call() {

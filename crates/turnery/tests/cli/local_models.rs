@@ -321,7 +321,7 @@ async fn provider_list_adds_models() {
     assert!(!has("openai/text-embedding-3-large"), "{found:?}");
 }
 
-/// What only the provider's list states about a model is known to `run`: its price, which a cost limit needs.
+/// `run` reads the price of a model that is not well known from the provider's list: a cost limit needs it.
 #[tokio::test]
 async fn run_knows_price_from_provider_list() {
     let home = Home::new();

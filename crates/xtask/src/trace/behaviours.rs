@@ -29,11 +29,11 @@ struct BehaviourRow {
     heading: Option<String>,
     /// Reason why the behaviour cannot occur in Anthropic Messages.
     anthropic: Option<String>,
-    /// The same for Chat Completions.
+    /// Reason why it cannot occur in Chat Completions.
     chat: Option<String>,
-    /// The same for Responses.
+    /// Reason why it cannot occur in Responses.
     responses: Option<String>,
-    /// The same for Gemini.
+    /// Reason why it cannot occur in Gemini.
     gemini: Option<String>,
 }
 
