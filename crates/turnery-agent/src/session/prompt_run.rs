@@ -99,8 +99,10 @@ impl SessionTask {
             Some(evaluation) => evaluation.models(),
             None => vec![own],
         };
-        for model in called {
-            self.env.price_for_limits(&budget.limits, &**model)?;
+        if budget.limits.cost.is_some() {
+            for model in called {
+                self.env.price_for_limits(&budget.limits, &**model)?;
+            }
         }
         let protocol = options.protocol.unwrap_or(settings.protocol);
         if protocol == Protocol::Code && !turnery_code::is_available() {

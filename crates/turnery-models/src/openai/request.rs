@@ -65,11 +65,8 @@ pub(super) fn encode_request(
     schemas: SchemaDialect,
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
-    let limit = |field| {
-        let sends_limit =
-            quirks.has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
-        (quirks.limit == field && sends_limit).then_some(info.max_output)
-    };
+    let sends_limit = quirks.has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
+    let limit = |field| (sends_limit && quirks.limit == field).then_some(info.max_output);
     let tools: &[ToolSpec] = match quirks.takes_tools {
         true => &request.tools,
         false => &[],

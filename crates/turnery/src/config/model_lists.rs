@@ -41,7 +41,7 @@ pub(crate) struct ModelLists {
 pub(crate) enum QueriedProviders {
     /// Those without a key, which decide which model is used by default. Waits for a short time.
     Keyless,
-    /// All that can be used.
+    /// All whose key and address are known.
     All,
 }
 
@@ -66,6 +66,19 @@ struct Answer {
     asked_at: Instant,
     /// The models, or a sentence that says why there are none; `None` while the answer is awaited.
     list: Option<Result<Vec<ServedModel>, String>>,
+}
+
+impl Answer {
+    fn is_fresh(&self, provider: &ProviderConfig) -> bool {
+        let fresh = match (&self.list, provider.is_keyless()) {
+            (Some(_), true) => FRESH,
+            (Some(Ok(_)), false) => FRESH_WITH_KEY,
+            (Some(Err(_)), false) => RETRY_AFTER,
+            // A task that died would leave this forever.
+            (None, _) => REMOTE_TIMEOUT,
+        };
+        self.asked_at.elapsed() < fresh
+    }
 }
 
 impl ModelLists {
@@ -105,14 +118,13 @@ impl ModelLists {
 
     /// Returns true if the list of a provider that has a key is not known, or no longer fresh.
     pub(crate) fn is_incomplete(&self, all: &[ProviderConfig]) -> bool {
-        let is_missing = |it: &&ProviderConfig| {
-            let answers = self.answers();
-            let is_awaited = answers.answer_of(it).is_some_and(|it| it.list.is_none());
-            drop(answers);
-            is_awaited || !self.has_fresh_answer(it)
+        let answers = self.answers();
+        let is_known = |it: &ProviderConfig| {
+            let answer = answers.answer_of(it);
+            answer.is_some_and(|answer| answer.list.is_some() && answer.is_fresh(it))
         };
         let mut keyed = all.iter().filter(|it| it.key.is_some());
-        keyed.any(|it| is_missing(&it))
+        keyed.any(|it| it.require_key().is_ok() && !is_known(it))
     }
 
     fn query(&self, provider: ProviderConfig, wait: Duration) -> JoinHandle<()> {
@@ -125,17 +137,8 @@ impl ModelLists {
 
     fn has_fresh_answer(&self, provider: &ProviderConfig) -> bool {
         let answers = self.answers();
-        let Some(answer) = answers.answer_of(provider) else {
-            return false;
-        };
-        let fresh = match (&answer.list, provider.is_keyless()) {
-            (Some(_), true) => FRESH,
-            (Some(Ok(_)), false) => FRESH_WITH_KEY,
-            (Some(Err(_)), false) => RETRY_AFTER,
-            // A task that died would leave this forever.
-            (None, _) => REMOTE_TIMEOUT,
-        };
-        answer.asked_at.elapsed() < fresh
+        let answer = answers.answer_of(provider);
+        answer.is_some_and(|answer| answer.is_fresh(provider))
     }
 
     /// Returns the providers with the models that they list, unless the user has listed some.

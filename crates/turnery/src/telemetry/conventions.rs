@@ -39,7 +39,7 @@ pub(super) mod own {
     pub(crate) const CALL_SOURCE: &str = "turnery.call.source";
     /// Number of the loop of a model or tool call, which is unique in its session.
     pub(crate) const LOOP_NUMBER: &str = "turnery.loop.number";
-    /// How a prompt ended.
+    /// Outcome of a prompt.
     pub(crate) const OUTCOME: &str = "turnery.outcome";
     /// Event: an attempt of a model call failed, and another one follows.
     pub(crate) const RETRY: &str = "turnery.retry";
@@ -147,7 +147,7 @@ pub(super) fn error_type(kind: impl Serialize) -> String {
     }
 }
 
-/// How a prompt ended: its name, and the type of its error if it is one.
+/// Returns the name of an outcome, and the type of its error if it is one.
 pub(super) fn describe_outcome(outcome: &Outcome) -> (&'static str, Option<String>) {
     let stop = match outcome {
         Outcome::Finished(..) => return ("finished", None),

@@ -33,7 +33,7 @@ pub(super) struct OpenPrompt {
     content: Option<CapturedContent>,
 }
 
-/// What is known of a model call before its last attempt has ended.
+/// Model call whose last attempt has not ended.
 #[derive(Default)]
 pub(super) struct OpenCall {
     /// Start of the first attempt that failed.
