@@ -1,6 +1,6 @@
 //! Built-in facts about models and their prices, looked up by name without a request.
 //!
-//! The facts are in `data/models.json`, by the domain of the provider's servers. They were collected from the pages named
+//! The facts are in `data/models.jsonl`, by the domain of the provider's servers. They were collected from the pages named
 //! there at the date of the file; the user's configuration and what a server reports take precedence.
 
 use crate::{
@@ -8,17 +8,12 @@ use crate::{
     model_overrides::strip_date,
     providers::{host_of, is_in_domain},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use std::{
-    cmp::Ordering,
-    collections::BTreeMap,
-    sync::{LazyLock, OnceLock},
-};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use std::sync::{LazyLock, OnceLock};
 use turnery_engine::{Price, PriceTier};
 
 /// Text of the catalogue.
-const MODELS: &str = include_str!("../data/models.json");
+const MODELS: &str = include_str!("../data/models.jsonl");
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::parse(MODELS));
 
@@ -92,14 +87,12 @@ pub struct CataloguePrice {
     pub date: &'static str,
 }
 
-/// The catalogue. Only its outline is parsed at the first look-up: a process needs few of the models.
-#[derive(Default)]
+/// The catalogue. The first look-up finds the rows of the file, and only those that are looked up are parsed: a process
+/// needs few of the models.
 struct Catalogue {
     date: &'static str,
+    /// The makers of models come first, so a name that several serve has the maker's facts.
     providers: Vec<CatalogueProvider>,
-    /// Names of the models without path and variant, in normalized order, with the indexes of provider and model.
-    /// Providers are listed with the makers of models first, so a name that several serve has the maker's facts.
-    names: Vec<(&'static str, usize, usize)>,
     /// Prefixes of normalized names, and the model whose facts apply to unlisted names with that prefix.
     families: Vec<(&'static str, &'static str)>,
 }
@@ -113,7 +106,9 @@ struct CatalogueProvider {
 /// Model of the catalogue, parsed when it is needed.
 struct CatalogueModel {
     name: &'static str,
-    row: &'static RawValue,
+    /// Name without path and variant.
+    bare_name: &'static str,
+    row: &'static str,
     entry: OnceLock<Option<CatalogueEntry>>,
 }
 
@@ -122,32 +117,30 @@ struct CatalogueEntry {
     price: Option<Price>,
 }
 
-/// The file.
+/// Any row but a model's.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CatalogueFile<'a> {
-    #[serde(borrow)]
-    date: &'a str,
-    #[serde(borrow)]
-    providers: Vec<ProviderRow<'a>>,
-    #[serde(borrow)]
-    families: Vec<(&'a str, &'a str)>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProviderRow<'a> {
-    #[serde(borrow)]
-    domains: Vec<&'a str>,
-    #[serde(borrow)]
-    source: &'a str,
-    #[serde(borrow)]
-    models: BTreeMap<&'a str, &'a RawValue>,
+#[serde(untagged)]
+enum OutlineRow<'a> {
+    Date {
+        date: &'a str,
+    },
+    /// The models that follow are this provider's.
+    Provider {
+        #[serde(borrow)]
+        domains: Vec<&'a str>,
+        source: &'a str,
+    },
+    Family {
+        family: &'a str,
+        like: &'a str,
+    },
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelRow {
+    #[serde(rename = "model")]
+    _model: IgnoredAny,
     context: u32,
     output: u32,
     #[serde(default)]
@@ -184,40 +177,40 @@ struct TierRow {
 }
 
 impl Catalogue {
-    /// Parses the outline of the file. A file that cannot be read leaves the catalogue empty; a test prevents that.
+    /// Finds the rows of the file. A row that cannot be read is left out; a test prevents that.
     fn parse(text: &'static str) -> Self {
-        let Ok(file) = serde_json::from_str::<CatalogueFile>(text) else {
-            return Self::default();
-        };
-        let providers: Vec<_> = file
-            .providers
-            .into_iter()
-            .map(CatalogueProvider::from)
-            .collect();
-        let mut names = Vec::new();
-        for (at, provider) in providers.iter().enumerate() {
-            for (place, model) in provider.models.iter().enumerate() {
-                names.push((bare_name(model.name), at, place));
+        let mut date = "";
+        let mut providers: Vec<CatalogueProvider> = Vec::new();
+        let mut families = Vec::new();
+        for line in text.lines() {
+            if let Some(model) = CatalogueModel::find(line) {
+                if let Some(provider) = providers.last_mut() {
+                    provider.models.push(model);
+                }
+                continue;
+            }
+            match serde_json::from_str(line) {
+                Ok(OutlineRow::Date { date: read }) => date = read,
+                Ok(OutlineRow::Provider { domains, source }) => providers.push(CatalogueProvider {
+                    domains,
+                    source,
+                    models: Vec::new(),
+                }),
+                Ok(OutlineRow::Family { family, like }) => families.push((family, like)),
+                Err(_) => {}
             }
         }
-        // A stable sort, so the first provider of a name stays first.
-        names.sort_by(|(a, ..), (b, ..)| compare_names(a, b));
         Self {
-            date: file.date,
+            date,
             providers,
-            names,
-            families: file.families,
+            families,
         }
     }
 
     /// Returns the model with this bare name.
     fn model(&self, name: &str) -> Option<&CatalogueModel> {
-        let before = |(listed, ..): &(&str, usize, usize)| compare_names(listed, name).is_lt();
-        let first = self.names.partition_point(before);
-        let (listed, at, place) = self.names.get(first)?;
-        compare_names(listed, name)
-            .is_eq()
-            .then(|| self.providers.get(*at)?.models.get(*place))?
+        let mut models = self.providers.iter().flat_map(|it| &it.models);
+        models.find(|it| are_same_names(it.bare_name, name))
     }
 
     fn facts(&self, name: &str) -> Option<&ModelFacts> {
@@ -225,26 +218,22 @@ impl Catalogue {
     }
 }
 
-impl From<ProviderRow<'static>> for CatalogueProvider {
-    fn from(row: ProviderRow<'static>) -> Self {
-        let models = row.models.into_iter().map(|(name, row)| CatalogueModel {
+impl CatalogueModel {
+    /// Returns the model of a row; `None` if the row is another's.
+    fn find(row: &'static str) -> Option<Self> {
+        let (name, _) = row.strip_prefix(r#"{"model": ""#)?.split_once('"')?;
+        Some(Self {
             name,
+            bare_name: bare_name(name),
             row,
             entry: OnceLock::new(),
-        });
-        Self {
-            domains: row.domains,
-            source: row.source,
-            models: models.collect(),
-        }
+        })
     }
-}
 
-impl CatalogueModel {
     /// Returns what the file says of the model. A row that cannot be read counts as missing; a test prevents that.
     fn entry(&self) -> Option<&CatalogueEntry> {
         let parse = || {
-            let row: ModelRow = serde_json::from_str(self.row.get()).ok()?;
+            let row: ModelRow = serde_json::from_str(self.row).ok()?;
             Some(row.into_entry(self.name))
         };
         self.entry.get_or_init(parse).as_ref()
@@ -310,8 +299,8 @@ fn normalized(name: &str) -> impl Iterator<Item = u8> {
     })
 }
 
-fn compare_names(a: &str, b: &str) -> Ordering {
-    normalized(a).cmp(normalized(b))
+fn are_same_names(a: &str, b: &str) -> bool {
+    normalized(a).eq(normalized(b))
 }
 
 /// Returns the name without the path of its maker (`anthropic/`) and without a variant (`:free`).
@@ -360,7 +349,7 @@ pub(crate) fn price_at(base_url: &str, model: &str) -> Option<CataloguePrice> {
     }
     let listed = |name: &str| {
         let mut models = provider.models.iter();
-        models.find(|it| compare_names(it.name, name).is_eq())
+        models.find(|it| are_same_names(it.name, name))
     };
     let found = listed(model).or_else(|| listed(strip_date(model)?))?;
     Some(CataloguePrice {

@@ -26,7 +26,12 @@ fn flat(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Option<Pr
 fn file_is_read_whole() {
     assert!(CATALOGUE.providers.len() >= 15);
     let models = CATALOGUE.providers.iter().map(|it| it.models.len());
-    assert!(models.sum::<usize>() >= 250);
+    assert!(models.clone().sum::<usize>() >= 250);
+    let families = CATALOGUE.families.len();
+    assert!(families >= 40);
+    // The date is in a row of its own.
+    let rows = models.sum::<usize>() + CATALOGUE.providers.len() + families + 1;
+    assert_eq!(MODELS.lines().count(), rows);
     assert!(CATALOGUE.date.parse::<chrono::NaiveDate>().is_ok());
     for provider in &CATALOGUE.providers {
         assert!(
