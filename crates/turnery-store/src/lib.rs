@@ -3,7 +3,9 @@
 pub mod clock;
 pub mod damage;
 mod effect_hold;
+mod encoding;
 pub mod export;
+mod journal_append;
 mod lease;
 pub mod lineage;
 mod list_cursor;

@@ -14,21 +14,17 @@ mod commit;
 mod db;
 mod deadlines;
 mod deletion;
-mod event_log;
 mod execution;
 mod flush;
 mod inline_runtime;
 mod job_error;
 mod journal;
-mod journal_append;
 mod lane_columns;
 mod lanes;
 mod long_texts;
 mod loop_numbers;
-mod loop_row;
 mod loops;
 mod notes;
-mod omit_fields;
 mod open;
 mod open_files;
 mod pending_effects;
@@ -45,14 +41,13 @@ use crate::{
     ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
     LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
     SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
-    clock::ClockReading, lease::COMMIT_TIMEOUT,
+    clock::ClockReading, encoding::loop_row::LoopRow, journal_append::JournalAppend,
+    lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
 pub use inline_runtime::InlineRuntime;
 use job_error::{CHECK_TIMEOUT, JobError};
-use journal_append::JournalAppend;
-use loop_row::LoopRow;
 use rusqlite::Connection;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};

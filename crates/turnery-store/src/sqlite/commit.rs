@@ -6,12 +6,13 @@ use super::{
     job_error::JobError,
     journal::{self, no_beginning},
     lane_columns::{self, no_holder},
-    loop_row::LoopRow,
+    long_texts::SessionTexts,
     pending_effects, sessions,
     transaction::write,
 };
 use crate::{
     Commit, Lane, StoreError,
+    encoding::loop_row::LoopRow,
     list_cursor::{format_time, last_active_at},
     recovery::last_loop_number,
 };
@@ -51,7 +52,7 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
     let clean = db.empty_journals.get(&lane.session_id) == Some(&lane.fence);
     // Encoded before the transaction if small, since a transaction blocks all other writers.
     let small = records.iter().map(|record| LoopRow::encode_inline(record));
-    let small: Vec<Option<LoopRow>> = small.collect::<Result<_, JobError>>()?;
+    let small: Vec<Option<LoopRow>> = small.collect::<Result<_, StoreError>>()?;
     let stored = write(&db.sql, |work| {
         if small.iter().any(Option::is_none) {
             // Texts can only be stored for an existing session.
@@ -62,7 +63,7 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
             .zip(records)
             .map(|(row, record)| match row {
                 Some(row) => Ok(row),
-                None => LoopRow::encode_with_stored_texts(work, record),
+                None => encode_with_stored_texts(work, record),
             });
         let rows: Vec<LoopRow> = rows.collect::<Result<_, JobError>>()?;
         commit_rows(work, commit, &rows, clean)
@@ -76,6 +77,11 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
         db.empty_journals.remove(&lane.session_id);
     }
     Ok(stored.version)
+}
+
+fn encode_with_stored_texts(db: &Connection, record: &LoopRecord) -> Result<LoopRow, JobError> {
+    let session = &record.session_id;
+    LoopRow::encode_with_stored_texts(&mut SessionTexts { db, session }, record)
 }
 
 /// Result of a commit.
@@ -260,7 +266,7 @@ pub(super) fn store_recovered(
     LoopRow::validate(&record)?;
     let row = match LoopRow::encode_inline(&record)? {
         Some(row) => row,
-        None => LoopRow::encode_with_stored_texts(db, &record)?,
+        None => encode_with_stored_texts(db, &record)?,
     };
     insert_loop(db, version, &record, &row)?;
     let title = record.on_chain.then(|| record.title()).flatten();

@@ -7,10 +7,12 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     journal,
-    journal_append::{JournalAppend, TruncatedJournals, gap_error},
     queue::{JobQueue, QueueEvent},
 };
-use crate::{Lane, StoreError};
+use crate::{
+    Lane, StoreError,
+    journal_append::{JournalAppend, TruncatedJournals, gap_error},
+};
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},

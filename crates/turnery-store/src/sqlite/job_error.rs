@@ -1,6 +1,6 @@
 //! Defines the errors of jobs, and the messages shown to users.
 
-use crate::StoreError;
+use crate::{StoreError, encoding::row_error::RowError};
 use rusqlite::ErrorCode;
 use std::{
     path::{Path, PathBuf},
@@ -37,6 +37,15 @@ pub(super) enum JobError {
     /// The job did not finish within this time.
     #[error("no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
+}
+
+impl From<RowError> for JobError {
+    fn from(error: RowError) -> Self {
+        match error {
+            RowError::Json(error) => Self::Json(error),
+            RowError::Invalid(reason) => Self::InvalidRow(reason),
+        }
+    }
 }
 
 impl JobError {

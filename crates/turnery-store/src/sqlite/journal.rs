@@ -5,14 +5,17 @@ use super::{
     columns::text,
     db::Db,
     job_error::{JobError, reason_if_damaged},
-    journal_append::JournalAppend,
-    lane_columns, long_texts, stored_loop,
+    lane_columns,
+    long_texts::{self, SessionTexts},
+    stored_loop,
     transaction::write,
 };
-use crate::{Damage, DamagedPart, LoopBeginning, Owner, list_cursor::format_time};
+use crate::{
+    Damage, DamagedPart, LoopBeginning, Owner, encoding::journal_events,
+    journal_append::JournalAppend, list_cursor::format_time,
+};
 use rusqlite::{Connection, Row, params, types::Value};
-use serde::{Deserialize, Serialize};
-use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, SessionId};
 
 /// A loop, and events of it.
 type LoopEvents = (LoopId, Vec<Event>);
@@ -174,32 +177,15 @@ impl StoredBeginning {
     }
 }
 
-/// Event as stored, without the ids that its row has. `K` is an [`EventKind`] or a reference to one.
-#[derive(Serialize, Deserialize)]
-struct EventBody<K> {
-    seq: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    turn_index: Option<u32>,
-    at: Timestamp,
-    #[serde(flatten)]
-    kind: K,
-}
-
 fn encode_events(
     db: &Connection,
     session: &SessionId,
     events: &[Event],
 ) -> Result<String, JobError> {
-    let written = events.iter().map(|event| EventBody {
-        seq: event.seq,
-        turn_index: event.turn_index,
-        at: event.at,
-        kind: &event.kind,
-    });
-    long_texts::encode(db, session, &written.collect::<Vec<_>>())
+    journal_events::encode_events(&mut SessionTexts { db, session }, events)
 }
 
-/// Parses the events of a row. Earlier versions stored one event per row, or its ids too.
+/// Parses the events of a row.
 fn parse_events(
     db: &Connection,
     session: &SessionId,
@@ -207,20 +193,8 @@ fn parse_events(
     body: &str,
 ) -> Result<LoopEvents, JobError> {
     let body = long_texts::expand_references(db, session, body)?;
-    let bodies: Vec<EventBody<EventKind>> = match body.starts_with('[') {
-        true => serde_json::from_str(&body)?,
-        false => vec![serde_json::from_str(&body)?],
-    };
     let loop_id = LoopId::from(loop_id);
-    let events = bodies.into_iter().map(|body| Event {
-        session_id: session.clone(),
-        loop_id: loop_id.clone(),
-        seq: body.seq,
-        turn_index: body.turn_index,
-        at: body.at,
-        kind: body.kind,
-    });
-    let events = events.collect();
+    let events = journal_events::parse_events(session, &loop_id, &body)?;
     Ok((loop_id, events))
 }
 

@@ -3,17 +3,21 @@
 use super::{
     checksum::ChecksumVerdict,
     columns::{optional_text_column, text},
-    event_log::{self, logged_parent},
     job_error::{JobError, none_if_damaged},
     long_texts::expand_references,
     sessions,
     stored_loop::{
-        LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign, is_set_aside,
-        read_record, verify,
+        LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_set_aside, read_record, verify,
     },
     survey::Survey,
 };
-use crate::History;
+use crate::{
+    History,
+    encoding::{
+        event_log::{self, logged_parent},
+        loop_columns::is_foreign,
+    },
+};
 use rusqlite::{Connection, Row};
 use std::{collections::HashSet, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId};

@@ -3,7 +3,6 @@
 use super::{
     checksum::ChecksumVerdict,
     columns::text,
-    event_log,
     job_error::{JobError, reason_if_damaged},
     journal,
     long_texts::expand_references,
@@ -13,6 +12,7 @@ use super::{
 };
 use crate::{
     Damage, DamagedPart, ReplayPage, StoreError,
+    encoding::event_log,
     replay::{REPLAY_PAGE_EVENTS, ReplayCursor},
 };
 use rusqlite::Connection;
@@ -91,12 +91,8 @@ pub(super) fn read_page(
                 break 'loops;
             }
             let from = *position;
-            match reason_if_damaged(event_log::next_event(
-                log,
-                position,
-                record,
-                EventKind::TRANSIENT_KINDS,
-            ))? {
+            let next = event_log::next_event(log, position, record, EventKind::TRANSIENT_KINDS);
+            match reason_if_damaged(next.map_err(JobError::from))? {
                 Ok(Some(event)) => page.events.push(event),
                 Ok(None) => break,
                 Err(reason) => {

@@ -18,10 +18,13 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     job_error::{JOB_TIMEOUT, JobError},
-    journal_append::{JournalAppend, TruncatedJournals, gap_error},
     queue::{CAPACITY, PushError, Urgency},
 };
-use crate::{StoreError, StoreFuture, lease::COMMIT_TIMEOUT};
+use crate::{
+    StoreError, StoreFuture,
+    journal_append::{JournalAppend, TruncatedJournals, gap_error},
+    lease::COMMIT_TIMEOUT,
+};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},

@@ -1,6 +1,6 @@
 //! Reads the events of a stored loop one by one.
 
-use super::job_error::JobError;
+use super::row_error::RowError;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Deserializer, value::RawValue};
@@ -9,23 +9,23 @@ use turnery_engine::{Event, EventKind, LoopId, LoopRecord};
 /// Stored form of an event, without data that the record already has. `P` is the type of a kind without some of
 /// its fields, `K` that of a whole kind.
 #[derive(Serialize, Deserialize)]
-pub(super) struct EventEntry<P, K> {
-    pub(super) seq: u64,
+pub(crate) struct EventEntry<P, K> {
+    pub(crate) seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) turn: Option<u32>,
+    pub(crate) turn: Option<u32>,
     /// Time since the start of the loop. Unit: nanoseconds.
-    pub(super) at: i64,
+    pub(crate) at: i64,
     /// Index of a settled message among the messages of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<usize>,
+    pub(crate) message: Option<usize>,
     /// `loop_start` without the configuration, which is in the record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) start: Option<P>,
+    pub(crate) start: Option<P>,
     /// `loop_end` without the outcome, which is in the record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) end: Option<P>,
+    pub(crate) end: Option<P>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) body: Option<K>,
+    pub(crate) body: Option<K>,
 }
 
 /// Entry as read: its kind is parsed only if needed.
@@ -43,12 +43,12 @@ impl UnparsedEntry<'_> {
 
 /// Returns the next event of the log from position `at`, skipping events named in `without`; `None` at the
 /// end. Skipped events are not parsed.
-pub(super) fn next_event(
+pub(crate) fn next_event(
     log: &str,
     at: &mut usize,
     record: &LoopRecord,
     without: &[&str],
-) -> Result<Option<Event>, JobError> {
+) -> Result<Option<Event>, RowError> {
     loop {
         let rest = log.get(*at..).unwrap_or_default();
         if matches!((*at, rest), (0, "[]") | (1.., "]")) {
@@ -56,7 +56,7 @@ pub(super) fn next_event(
         }
         let mark = if *at == 0 { '[' } else { ',' };
         let damaged =
-            || JobError::InvalidRow(format!("the events of loop {} are damaged", record.loop_id));
+            || RowError::Invalid(format!("the events of loop {} are damaged", record.loop_id));
         let entries = rest.strip_prefix(mark).ok_or_else(damaged)?;
         let mut entries = Deserializer::from_str(entries).into_iter::<UnparsedEntry<'_>>();
         let entry = entries.next().ok_or_else(damaged)??;
@@ -69,7 +69,7 @@ pub(super) fn next_event(
 
 /// Returns all readable events, and the reason why others are not. A truncated log yields none: the messages
 /// of the record hold the full conversation.
-pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<String>) {
+pub(crate) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<String>) {
     let (mut events, mut failure) = (Vec::new(), None);
     let mut at = 0;
     loop {
@@ -87,7 +87,7 @@ pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<St
     }
 }
 
-fn decode_event(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<Event, JobError> {
+fn decode_event(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<Event, RowError> {
     Ok(Event {
         session_id: record.session_id.clone(),
         loop_id: record.loop_id.clone(),
@@ -101,7 +101,7 @@ fn decode_event(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<Event,
     })
 }
 
-fn decode_kind(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
+fn decode_kind(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<EventKind, RowError> {
     if let Some(body) = entry.body {
         return Ok(serde_json::from_str(body.get())?);
     }
@@ -131,13 +131,13 @@ fn decode_kind(entry: &UnparsedEntry<'_>, record: &LoopRecord) -> Result<EventKi
     Ok(kind)
 }
 
-fn missing_field(record: &LoopRecord, seq: u64, what: &str) -> JobError {
+fn missing_field(record: &LoopRecord, seq: u64, what: &str) -> RowError {
     let loop_id = &record.loop_id;
-    JobError::InvalidRow(format!("loop {loop_id} lacks the {what} of event {seq}"))
+    RowError::Invalid(format!("loop {loop_id} lacks the {what} of event {seq}"))
 }
 
 /// Returns the parent of a loop according to its start event.
-pub(super) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
+pub(crate) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
     #[derive(Deserialize)]
     struct StartEntry {
         start: Option<StartKind>,

@@ -8,15 +8,15 @@ use std::{
 use turnery_engine::{Event, EventKind, LoopId, SessionId};
 
 /// Events to be journalled.
-pub(super) struct JournalAppend {
-    pub(super) lane: Lane,
-    pub(super) loop_id: LoopId,
-    pub(super) events: Vec<Event>,
+pub(crate) struct JournalAppend {
+    pub(crate) lane: Lane,
+    pub(crate) loop_id: LoopId,
+    pub(crate) events: Vec<Event>,
 }
 
 impl JournalAppend {
     /// Returns `None` if no event would be stored: deltas of the model's text are not journalled.
-    pub(super) fn new(lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) -> Option<Self> {
+    pub(crate) fn new(lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) -> Option<Self> {
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
         (!events.is_empty()).then(|| Self {
             lane: lane.clone(),
@@ -26,21 +26,21 @@ impl JournalAppend {
     }
 
     /// True if these are the first events of the loop.
-    pub(super) fn starts_loop(&self) -> bool {
+    pub(crate) fn starts_loop(&self) -> bool {
         self.events.first().is_some_and(|event| event.seq == 0)
     }
 
-    pub(super) fn is_in_session(&self, session: &SessionId) -> bool {
+    pub(crate) fn is_in_session(&self, session: &SessionId) -> bool {
         self.lane.session_id == *session
     }
 
-    pub(super) fn is_for(&self, lane: &Lane, loop_id: &LoopId) -> bool {
+    pub(crate) fn is_for(&self, lane: &Lane, loop_id: &LoopId) -> bool {
         self.lane == *lane && self.loop_id == *loop_id
     }
 }
 
 /// Returns the error of events that cannot follow, because earlier ones are missing.
-pub(super) fn gap_error(append: &JournalAppend) -> StoreError {
+pub(crate) fn gap_error(append: &JournalAppend) -> StoreError {
     StoreError::Broken(format!(
         "earlier events of loop {} are not in its journal; journal it again from its first event",
         append.loop_id
@@ -50,11 +50,11 @@ pub(super) fn gap_error(append: &JournalAppend) -> StoreError {
 /// Loops whose journal has lost events. Later events of these loops are dropped too: a journal may end early,
 /// but must not have a gap.
 #[derive(Default)]
-pub(super) struct TruncatedJournals(Mutex<HashSet<LoopId>>);
+pub(crate) struct TruncatedJournals(Mutex<HashSet<LoopId>>);
 
 impl TruncatedJournals {
     /// Returns false if earlier events of the loop are missing. A loop that starts again is always accepted.
-    pub(super) fn accepts(&self, append: &JournalAppend) -> bool {
+    pub(crate) fn accepts(&self, append: &JournalAppend) -> bool {
         let mut truncated = self.lock();
         if append.starts_loop() {
             truncated.remove(&append.loop_id);
@@ -62,12 +62,12 @@ impl TruncatedJournals {
         truncated.is_empty() || !truncated.contains(&append.loop_id)
     }
 
-    pub(super) fn add(&self, loop_id: LoopId, error: &str) {
+    pub(crate) fn add(&self, loop_id: LoopId, error: &str) {
         tracing::warn!(%loop_id, error, "the journal of a loop ends early");
         self.lock().insert(loop_id);
     }
 
-    pub(super) fn clear(&self, loop_id: &LoopId) {
+    pub(crate) fn clear(&self, loop_id: &LoopId) {
         self.lock().remove(loop_id);
     }
 

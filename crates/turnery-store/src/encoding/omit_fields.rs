@@ -7,7 +7,7 @@ use serde::{
 use serde_json::Value;
 
 /// A struct without the fields of these names.
-pub(super) struct OmitFields<'a, T>(pub(super) &'a [&'a str], pub(super) &'a T);
+pub(crate) struct OmitFields<'a, T>(pub(crate) &'a [&'a str], pub(crate) &'a T);
 
 impl<T: Serialize> Serialize for OmitFields<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,18 +3,16 @@
 use super::{
     checksum::Checksum,
     event_log::EventEntry,
-    job_error::JobError,
-    long_texts::{encode_large, encode_small, utf8_text},
+    long_texts::{TextSink, encode_large, encode_small, utf8_text},
     omit_fields::OmitFields,
 };
 use crate::{StoreError, list_cursor::format_time};
-use rusqlite::Connection;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, Timestamp};
 
 /// Fields of the record that have a column of their own, or are stored in `messages` or `log`.
-pub(super) const SEPARATE_FIELDS: &[&str] = &[
+pub(crate) const SEPARATE_FIELDS: &[&str] = &[
     "loop_id",
     "session_id",
     "parent_loop_id",
@@ -28,38 +26,52 @@ pub(super) const SEPARATE_FIELDS: &[&str] = &[
 ];
 
 /// Texts that a commit writes for a loop in addition to its ids, one after the other in one buffer.
-pub(super) struct LoopRow {
+pub(crate) struct LoopRow {
     text: String,
     column_ends: [usize; 7],
 }
 
 impl LoopRow {
     /// Rejects a record that a row cannot hold. Takes constant time per event and turn.
-    pub(super) fn validate(record: &LoopRecord) -> Result<(), StoreError> {
+    pub(crate) fn validate(record: &LoopRecord) -> Result<(), StoreError> {
         check_consistency(record).map_err(|what| rejection_error(record, &what))
     }
 
     /// Encodes a record accepted by [`validate`](Self::validate) with all its texts. `None` if the row would
     /// be too large.
-    pub(super) fn encode_inline(record: &LoopRecord) -> Result<Option<Self>, JobError> {
-        Self::encode(record, None)
+    pub(crate) fn encode_inline(record: &LoopRecord) -> Result<Option<Self>, StoreError> {
+        Self::encode(record, |out, value| {
+            encode_small(out, value).map_err(|error| rejection_error(record, &error))
+        })
     }
 
     /// Encodes a record accepted by [`validate`](Self::validate), storing its long texts apart from a large
     /// row. Takes time proportional to the size of the record.
-    pub(super) fn encode_with_stored_texts(
-        db: &Connection,
+    pub(crate) fn encode_with_stored_texts<S: TextSink>(
+        sink: &mut S,
         record: &LoopRecord,
-    ) -> Result<Self, JobError> {
-        let row = Self::encode(record, Some(db))?;
+    ) -> Result<Self, S::Error>
+    where
+        S::Error: From<StoreError>,
+    {
+        let row =
+            Self::encode::<S::Error>(record, |out, value| match encode_large(sink, out, value)? {
+                Ok(()) => Ok(true),
+                Err(error) => Err(rejection_error(record, &error).into()),
+            })?;
         row.ok_or_else(|| rejection_error(record, &"it cannot be encoded").into())
     }
 
-    fn encode(record: &LoopRecord, db: Option<&Connection>) -> Result<Option<Self>, JobError> {
+    /// Encodes a record. `append` adds the JSON of a column, and returns false if the row is too large to hold its
+    /// texts.
+    fn encode<E: From<StoreError>>(
+        record: &LoopRecord,
+        mut append: impl FnMut(&mut Vec<u8>, &LoopColumn<'_>) -> Result<bool, E>,
+    ) -> Result<Option<Self>, E> {
         let mut text = Vec::with_capacity(4096);
-        push_enum(&mut text, &record.continuation_kind)?;
+        push_enum(&mut text, record, &record.continuation_kind)?;
         let kind = text.len();
-        push_enum(&mut text, &record.status)?;
+        push_enum(&mut text, record, &record.status)?;
         let status = text.len();
         text.extend_from_slice(format_time(record.started_at).as_bytes());
         let started = text.len();
@@ -67,19 +79,18 @@ impl LoopRow {
             text.extend_from_slice(format_time(ended_at).as_bytes());
         }
         let ended = text.len();
-        let mut column = RowEncoder { record, db, text };
-        if !column.append(&OmitFields(SEPARATE_FIELDS, record))? {
+        if !append(&mut text, &LoopColumn::Record(record))? {
             return Ok(None);
         }
-        let head = column.text.len();
-        if !column.append(&record.messages)? {
+        let head = text.len();
+        if !append(&mut text, &LoopColumn::Messages(record))? {
             return Ok(None);
         }
-        let messages = column.text.len();
-        if !column.append(&EventLog(record))? {
+        let messages = text.len();
+        if !append(&mut text, &LoopColumn::Log(record))? {
             return Ok(None);
         }
-        let text = utf8_text(column.text)?;
+        let text = utf8_text(text).map_err(|error| rejection_error(record, &error))?;
         let ends = [kind, status, started, ended, head, messages, text.len()];
         Ok(Some(Self {
             text,
@@ -88,7 +99,7 @@ impl LoopRow {
     }
 
     /// Returns `continuation_kind`, `status`, `started_at`, `ended_at`, `record`, `messages` and `log`.
-    pub(super) fn columns(&self) -> [Option<&str>; 7] {
+    pub(crate) fn columns(&self) -> [Option<&str>; 7] {
         let mut start = 0;
         let mut columns = self.column_ends.map(|end| {
             let part = &self.text[start..end];
@@ -101,8 +112,8 @@ impl LoopRow {
     }
 
     /// Returns the checksum of the row written by a commit with this version: see
-    /// [`super::stored_loop::SELECT_LOOP`].
-    pub(super) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
+    /// [`super::loop_columns::LoopColumns`].
+    pub(crate) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
         let [kind, status, rest @ ..] = self.columns();
         let head = Checksum::default()
             .text(record.session_id.as_str())
@@ -116,25 +127,19 @@ impl LoopRow {
     }
 }
 
-/// Writer of the JSON columns of a row.
-struct RowEncoder<'a> {
-    record: &'a LoopRecord,
-    /// Database for long texts; `None` to keep them in the row.
-    db: Option<&'a Connection>,
-    text: Vec<u8>,
+/// JSON column of a row.
+enum LoopColumn<'a> {
+    Record(&'a LoopRecord),
+    Messages(&'a LoopRecord),
+    Log(&'a LoopRecord),
 }
 
-impl RowEncoder<'_> {
-    /// Returns false if the row is too large to hold its texts.
-    fn append(&mut self, value: &impl Serialize) -> Result<bool, JobError> {
-        let refused = |error: &serde_json::Error| rejection_error(self.record, error);
-        match self.db {
-            None => encode_small(&mut self.text, value).map_err(|error| refused(&error).into()),
-            Some(db) => match encode_large(db, &self.record.session_id, &mut self.text, value) {
-                Ok(()) => Ok(true),
-                Err(JobError::Json(error)) => Err(refused(&error).into()),
-                Err(error) => Err(error),
-            },
+impl Serialize for LoopColumn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Record(record) => OmitFields(SEPARATE_FIELDS, *record).serialize(serializer),
+            Self::Messages(record) => record.messages.serialize(serializer),
+            Self::Log(record) => EventLog(record).serialize(serializer),
         }
     }
 }
@@ -144,9 +149,13 @@ fn rejection_error(record: &LoopRecord, what: &dyn std::fmt::Display) -> StoreEr
 }
 
 /// Appends a unit variant as its bare name, any other value as JSON.
-fn push_enum(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+fn push_enum(
+    out: &mut Vec<u8>,
+    record: &LoopRecord,
+    value: &impl Serialize,
+) -> Result<(), StoreError> {
     let start = out.len();
-    serde_json::to_writer(&mut *out, value)?;
+    serde_json::to_writer(&mut *out, value).map_err(|error| rejection_error(record, &error))?;
     if out.get(start) == Some(&b'"') {
         out.pop();
         out.remove(start);
