@@ -9,7 +9,7 @@ use std::time::Duration;
 use turnery_engine::Timestamp;
 
 /// Time after which it is worth looking whether an effect that somebody else has taken is free.
-const TAKEN_EFFECT_RECHECK: Duration = Duration::from_secs(10);
+pub(crate) const TAKEN_EFFECT_RECHECK: Duration = Duration::from_secs(10);
 
 /// Holder of an effect, or the delay after a failure.
 #[derive(Debug, Default)]

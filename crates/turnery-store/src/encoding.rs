@@ -9,3 +9,4 @@ pub(crate) mod loop_row;
 pub(crate) mod omit_fields;
 pub(crate) mod row_error;
 pub(crate) mod survey;
+pub(crate) mod version_counts;

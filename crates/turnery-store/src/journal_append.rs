@@ -67,6 +67,12 @@ impl TruncatedJournals {
         self.lock().insert(loop_id);
     }
 
+    /// Adds a loop whose commit may make its journal superfluous.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn add_silently(&self, loop_id: LoopId) {
+        self.lock().insert(loop_id);
+    }
+
     pub(crate) fn clear(&self, loop_id: &LoopId) {
         self.lock().remove(loop_id);
     }

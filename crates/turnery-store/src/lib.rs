@@ -14,6 +14,8 @@ pub mod memory;
 pub mod oracle;
 pub mod owner;
 pub mod pending_effect;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod recovery;
 pub mod replay;
 pub mod sqlite;
@@ -26,6 +28,8 @@ pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;
 pub use memory::MemoryStore;
 pub use pending_effect::{MAX_EFFECT_DELAY, NextEffect, PendingEffect, TakenEffect};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresAddress, PostgresAddressError, PostgresStore};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
 pub use sqlite::{InlineRuntime, SqliteStore};
 pub use store::{

@@ -47,6 +47,13 @@ fn boot_and_namespace() -> Option<String> {
     Some(format!("boot={} ns={}", boot.trim(), namespace.display()))
 }
 
+/// Identifies the machine within which process ids are meaningful. Without `/proc`, only this process counts.
+#[cfg(feature = "postgres")]
+pub(crate) fn machine_identity() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| boot_and_namespace().unwrap_or_else(|| crate::new_uuid().to_string()))
+}
+
 struct ProcessStart {
     /// Start time since boot, in clock ticks: field 22 of `/proc/PID/stat`.
     ticks: u64,

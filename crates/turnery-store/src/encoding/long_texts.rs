@@ -126,6 +126,13 @@ pub(crate) fn expand_references<E>(
     Ok(Cow::Owned(whole))
 }
 
+/// Returns the names of the long texts that a row refers to.
+#[cfg(feature = "postgres")]
+pub(crate) fn referenced_names(json: &str) -> impl Iterator<Item = &str> {
+    let parts = json.split(REFERENCE_PREFIX).skip(1);
+    parts.map(|part| part.split_once('"').map_or(part, |(name, _)| name))
+}
+
 /// Checks that a text is the one of this name.
 pub(crate) fn check_text(name: &str, text: &str) -> Result<(), RowError> {
     match to_hex(Sha256::digest(text)) == name {

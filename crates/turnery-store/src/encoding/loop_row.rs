@@ -9,7 +9,7 @@ use super::{
 use crate::{StoreError, list_cursor::format_time};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
-use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, Timestamp};
+use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
 
 /// Fields of the record that have a column of their own, or are stored in `messages` or `log`.
 pub(crate) const SEPARATE_FIELDS: &[&str] = &[
@@ -111,20 +111,42 @@ impl LoopRow {
         columns
     }
 
-    /// Returns the checksum of the row written by a commit with this version: see
-    /// [`super::loop_columns::LoopColumns`].
+    /// Returns the checksum of the row written by a commit with this version.
     pub(crate) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
-        let [kind, status, rest @ ..] = self.columns();
-        let head = Checksum::default()
-            .text(record.session_id.as_str())
-            .integer(version)
-            .text(record.loop_id.as_str())
-            .optional(record.parent_loop_id.as_ref().map(LoopId::as_str))
-            .optional(kind)
-            .optional(status)
-            .integer(record.on_chain.into());
-        rest.into_iter().fold(head, Checksum::optional).finish()
+        self.checksum_of(&self.columns(), version, record)
     }
+
+    /// Like [`checksum`](Self::checksum), for a database that has a checksum of its own for the events.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn checksum_without_log(&self, version: i64, record: &LoopRecord) -> i64 {
+        let [columns @ .., _] = self.columns();
+        self.checksum_of(&columns, version, record)
+    }
+
+    fn checksum_of(&self, columns: &[Option<&str>], version: i64, record: &LoopRecord) -> i64 {
+        let parent = record.parent_loop_id.as_ref().map(LoopId::as_str);
+        let ids = (&record.session_id, record.loop_id.as_str(), parent);
+        loop_checksum(ids, version, record.on_chain, columns).finish()
+    }
+}
+
+/// Returns the checksum of a loop with these ids of its session, itself and its parent. `columns` are those of
+/// [`LoopRow::columns`].
+pub(crate) fn loop_checksum(
+    (session, loop_id, parent): (&SessionId, &str, Option<&str>),
+    version: i64,
+    on_chain: bool,
+    columns: &[Option<&str>],
+) -> Checksum {
+    let head = Checksum::default()
+        .text(session.as_str())
+        .integer(version)
+        .text(loop_id)
+        .optional(parent);
+    let (kind_and_status, rest) = columns.split_at(columns.len().min(2));
+    let add = |sum: Checksum, column: &Option<&str>| sum.optional(*column);
+    let head = kind_and_status.iter().fold(head, add);
+    rest.iter().fold(head.integer(on_chain.into()), add)
 }
 
 /// JSON column of a row.

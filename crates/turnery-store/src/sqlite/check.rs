@@ -1,15 +1,13 @@
 //! Checks sessions for damage, without changing anything.
 
 use super::{
-    checksum::ChecksumVerdict,
     job_error::{JobError, none_if_damaged, reason_if_damaged},
     journal, lanes, notes, pending_effects,
     sessions::UnreadableColumn,
     survey::{LoopKeys, Survey},
 };
-use crate::{Damage, DamagedPart, StoreError};
+use crate::{Damage, DamagedPart, StoreError, encoding::version_counts::VersionCounts};
 use rusqlite::Connection;
-use std::collections::HashSet;
 use turnery_engine::SessionId;
 
 /// SQLite's check of pages and indexes; reports at most 20 problems.
@@ -112,7 +110,7 @@ fn check_session_loops(
             Some(keys) => Survey::of_loops(db, id, keys)?,
             None => Survey::of_session(db, id)?,
         };
-        let counts = VersionCounts::read(db, id, &survey)?;
+        let counts = read_counts(db, id, &survey)?;
         damage.extend(counts.problems().map(of_session));
         damage.extend(survey.damage);
         damage.append(&mut notes::check(db, id)?);
@@ -131,88 +129,27 @@ fn check_session_loops(
     }
 }
 
-/// Versions and counts according to the session's row, compared with its loops.
-pub(super) struct VersionCounts {
-    head_version: u64,
-    loop_count: u64,
-    /// Greatest version of a loop.
-    pub(super) newest_version: u64,
-    pub(super) stored_loops: u64,
-    /// Versions without a loop that no repair has recorded.
-    pub(super) lost_versions: Vec<u64>,
-}
-
-impl VersionCounts {
-    pub(super) fn read(db: &Connection, id: &SessionId, survey: &Survey) -> Result<Self, JobError> {
-        let (head_version, count): (u64, u64) = db.query_row(
-            "SELECT head_version, loop_count FROM sessions WHERE session_id = ?1",
-            (id.as_str(),),
-            |row| {
-                Ok((
-                    row.get(0).unwrap_or_default(),
-                    row.get(1).unwrap_or_default(),
-                ))
-            },
-        )?;
-        let mut known: HashSet<u64> = survey.rows.iter().filter_map(|row| row.version).collect();
-        let trusted = survey
-            .rows
-            .iter()
-            .filter(|row| row.verdict != ChecksumVerdict::Differs);
-        let newest = trusted
-            .filter_map(|row| row.version)
-            .max()
-            .unwrap_or_default();
-        let mut select = db.prepare_cached(
-            "SELECT before FROM repairs WHERE session_id = ?1 AND place = 'version'",
-        )?;
-        let told = select.query_map((id.as_str(),), |row| row.get::<_, u64>(0))?;
-        known.extend(told.filter_map(Result::ok));
-        // Limited, so that a damaged head does not produce billions of entries.
-        let end = newest.max(head_version.min(newest + 64));
-        let lost = (1..=end)
-            .filter(|version| !known.contains(version))
-            .take(64);
-        Ok(Self {
-            head_version,
-            loop_count: count,
-            newest_version: newest,
-            stored_loops: survey.rows.len() as u64,
-            lost_versions: lost.collect(),
-        })
-    }
-
-    pub(super) fn is_head_wrong(&self) -> bool {
-        self.head_version < self.newest_version
-    }
-
-    /// Returns true if the count is too small. A greater count is valid: numbers are never reused.
-    pub(super) fn is_count_wrong(&self) -> bool {
-        self.loop_count < self.stored_loops
-    }
-
-    fn problems(&self) -> impl Iterator<Item = String> {
-        let head_version = self.is_head_wrong().then(|| {
-            format!(
-                "says that it is at version {}, and has a loop of version {}",
-                self.head_version, self.newest_version
-            )
-        });
-        let count = self.is_count_wrong().then(|| {
-            format!(
-                "counts {} loops, and has {}",
-                self.loop_count, self.stored_loops
-            )
-        });
-        let lost = (!self.lost_versions.is_empty()).then(|| {
-            let versions: Vec<String> = self.lost_versions.iter().map(u64::to_string).collect();
-            format!(
-                "has lost what was committed as version {}",
-                versions.join(", ")
-            )
-        });
-        [head_version, count, lost].into_iter().flatten()
-    }
+/// Compares the row of a session with its loops.
+pub(super) fn read_counts(
+    db: &Connection,
+    id: &SessionId,
+    survey: &Survey,
+) -> Result<VersionCounts, JobError> {
+    let (head_version, loop_count): (u64, u64) = db.query_row(
+        "SELECT head_version, loop_count FROM sessions WHERE session_id = ?1",
+        (id.as_str(),),
+        |row| {
+            Ok((
+                row.get(0).unwrap_or_default(),
+                row.get(1).unwrap_or_default(),
+            ))
+        },
+    )?;
+    let mut select = db
+        .prepare_cached("SELECT before FROM repairs WHERE session_id = ?1 AND place = 'version'")?;
+    let noted = select.query_map((id.as_str(),), |row| row.get::<_, u64>(0))?;
+    let noted = noted.filter_map(Result::ok);
+    Ok(VersionCounts::new(head_version, loop_count, noted, survey))
 }
 
 #[cfg(test)]

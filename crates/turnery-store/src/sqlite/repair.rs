@@ -2,7 +2,7 @@
 //! their rows, marked as set aside, and overwritten values are kept in `repairs`.
 
 use super::{
-    check::{self, VersionCounts},
+    check,
     checksum::{Checksum, ChecksumVerdict},
     job_error::JobError,
     journal, lane_columns, lanes, long_texts, notes, pending_effects, sessions,
@@ -10,7 +10,10 @@ use super::{
     survey::{DamagedColumn, Survey, SurveyedLoop},
     transaction::write,
 };
-use crate::{RepairReport, clock::ClockReading, list_cursor::format_time};
+use crate::{
+    RepairReport, clock::ClockReading, encoding::version_counts::VersionCounts,
+    list_cursor::format_time,
+};
 use rusqlite::{
     Connection, Row,
     backup::{Backup, StepResult},
@@ -247,7 +250,7 @@ impl SessionRepair<'_> {
 
     fn repair_loops(&mut self) -> Result<(), JobError> {
         let survey = Survey::of_session(self.db, self.id)?;
-        let counts = VersionCounts::read(self.db, self.id, &survey)?;
+        let counts = check::read_counts(self.db, self.id, &survey)?;
         // References before a loop that only a newer version can read are left for that version to repair.
         let has_newer = survey.rows.iter().any(|row| row.is_from_newer_version);
         let is_left = |row: &SurveyedLoop| has_newer && row.is_relinked && row.record.is_some();

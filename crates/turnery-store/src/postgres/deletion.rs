@@ -1,0 +1,55 @@
+//! Deletes sessions with their descendants.
+
+use super::{
+    connection::Connection,
+    lanes::{LaneRow, lane_columns},
+    pg_error::PgError,
+    rows::Columns,
+    sessions::session_columns,
+};
+use turnery_engine::{SessionId, Timestamp};
+
+/// Locks a session and its descendants.
+const LOCK_FAMILY: &str = concat!(
+    "WITH RECURSIVE family (id) AS (VALUES ($1::text COLLATE \"C\") UNION \
+         SELECT c.session_id FROM sessions c JOIN family f ON c.parent_session_id = f.id) \
+     SELECT ",
+    session_columns!(),
+    lane_columns!(),
+    " FROM sessions s LEFT JOIN hosts h ON h.host = s.host WHERE s.session_id IN (SELECT id FROM family) \
+     ORDER BY s.session_id FOR UPDATE OF s"
+);
+
+const DELETE: &str = "DELETE FROM sessions WHERE session_id = ANY ($1)";
+
+/// Deletes a session with its descendants. Unless `is_forced`, fails while one of them may be in use. Returns the
+/// holders of the revoked lanes; `None` if there was no such session.
+pub(super) async fn delete(
+    connection: &Connection,
+    id: &SessionId,
+    is_forced: bool,
+    now: Option<Timestamp>,
+) -> Result<Option<Vec<String>>, PgError> {
+    let rows = connection
+        .begin("BEGIN", LOCK_FAMILY, &[&id.as_str(), &now])
+        .await?;
+    let family = rows.iter().map(|row| LaneRow::read(Columns(row)));
+    let family: Vec<LaneRow> = family.collect::<Result<_, PgError>>()?;
+    let mut holders = Vec::new();
+    for member in &family {
+        let Some(busy) = member.active_refusal() else {
+            continue;
+        };
+        if !is_forced {
+            connection.commit().await?;
+            return Err(busy.into());
+        }
+        holders.extend(member.hold.as_ref().map(|hold| hold.describe()));
+    }
+    let ids: Vec<&str> = family.iter().map(|it| it.info.id.as_str()).collect();
+    if !ids.is_empty() {
+        connection.execute(DELETE, &[&ids]).await?;
+    }
+    connection.commit().await?;
+    Ok(ids.contains(&id.as_str()).then_some(holders))
+}

@@ -1,0 +1,242 @@
+//! Reads a conversation page by page for replay.
+
+use super::{
+    connection::Connection,
+    journal,
+    loop_rows::{LoopRows, LoopView, Selection},
+    loops, notes,
+    pg_error::PgError,
+};
+use crate::{
+    Damage, DamagedPart, ReplayPage, StoreError,
+    encoding::{event_log, survey::RowCorrection},
+    replay::REPLAY_PAGE_EVENTS,
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+use turnery_engine::{ContinuationKind, EventKind, LoopId, LoopRecord, SessionId};
+
+/// Size at which a page with at least one event is full, and of the events that are fetched together. Unit: bytes as
+/// stored.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Remaining part of a replay. A stored loop never changes, and is only deleted with its session.
+#[derive(Default)]
+pub(super) struct PostgresReplay {
+    /// Loops that are not fetched.
+    pending: VecDeque<ReplayLoop>,
+    /// Loops that are fetched, with their events.
+    open: VecDeque<OpenLoop>,
+    /// True if the whole session was searched for damage, so that pages need not report it.
+    is_surveyed: bool,
+}
+
+/// Loop to replay.
+struct ReplayLoop {
+    key: i64,
+    log_bytes: usize,
+    correction: Option<RowCorrection>,
+}
+
+/// Loop whose events are being read.
+struct OpenLoop {
+    record: Arc<LoopRecord>,
+    log: String,
+    /// Position in the log. Unit: bytes.
+    position: usize,
+}
+
+/// Begins a replay. Returns the first page without events, which has the damage that is known already.
+pub(super) async fn begin(
+    connection: &Connection,
+    id: &SessionId,
+) -> Result<(PostgresReplay, Vec<Damage>), PgError> {
+    let mut replay = PostgresReplay::default();
+    let rows = LoopRows::read(connection, id, Selection::WithoutLog).await?;
+    let mut damage = Vec::new();
+    match loops::chain(&rows, id)? {
+        Some(chain) => {
+            let mut is_run_again = false;
+            for (row, record) in chain.into_iter().rev() {
+                let is_rerun = record.continuation_kind == ContinuationKind::Rerun;
+                let stays = !std::mem::replace(&mut is_run_again, is_rerun);
+                if stays && record.is_in_conversation() {
+                    replay.pending.push_front(ReplayLoop {
+                        key: row.key()?,
+                        log_bytes: row.log_bytes()?,
+                        correction: None,
+                    });
+                }
+            }
+        }
+        None => {
+            let mut survey = loops::survey(connection, id).await?;
+            replay.is_surveyed = true;
+            damage.append(&mut survey.damage);
+            let loops = survey.replay_loops().into_iter();
+            replay
+                .pending
+                .extend(loops.map(|(key, correction)| ReplayLoop {
+                    key,
+                    log_bytes: PAGE_BYTES,
+                    correction: Some(correction),
+                }));
+        }
+    }
+    damage.append(&mut notes::check(connection, id).await?);
+    damage.append(&mut journal::read(connection, id).await?.damage);
+    Ok((replay, damage))
+}
+
+impl PostgresReplay {
+    /// Reads the next page. An error leaves the replay unchanged.
+    pub(super) async fn read_page(
+        &mut self,
+        connection: &Connection,
+        id: &SessionId,
+    ) -> Result<ReplayPage, PgError> {
+        let mut page = ReplayPage::default();
+        let mut damage = Vec::new();
+        let mut bytes = 0;
+        'loops: loop {
+            if self.open.is_empty() {
+                match self.fetch(connection, id, &mut damage).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    // What was read is not lost; the next page reports the error.
+                    Err(_) if !page.events.is_empty() || !page.loops.is_empty() => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            while let Some(open) = self.open.front_mut() {
+                loop {
+                    if page.events.len() == REPLAY_PAGE_EVENTS || bytes > PAGE_BYTES {
+                        break 'loops;
+                    }
+                    let from = open.position;
+                    let next = event_log::next_event(
+                        &open.log,
+                        &mut open.position,
+                        &open.record,
+                        EventKind::TRANSIENT_KINDS,
+                    );
+                    match next {
+                        Ok(Some(event)) => page.events.push(event),
+                        Ok(None) => break,
+                        Err(reason) => {
+                            let reason = format!("has events that cannot be read: {reason}");
+                            report(&mut damage, id, &open.record.loop_id, reason);
+                            if open.position == from {
+                                break;
+                            }
+                        }
+                    }
+                    bytes += open.position - from;
+                }
+                page.loops.push(Arc::clone(&open.record));
+                self.open.pop_front();
+            }
+        }
+        if !self.is_surveyed {
+            for damage in &damage {
+                tracing::warn!(session = %id, "damage in the store: {damage}");
+            }
+            page.damage = damage;
+        }
+        Ok(page)
+    }
+
+    /// Returns true if the conversation goes on after the last page.
+    pub(super) fn has_more(&self) -> bool {
+        !self.open.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Fetches the next loops with their events. Returns false at the end.
+    async fn fetch(
+        &mut self,
+        connection: &Connection,
+        id: &SessionId,
+        damage: &mut Vec<Damage>,
+    ) -> Result<bool, PgError> {
+        let (mut keys, mut bytes) = (Vec::new(), 0_usize);
+        for pending in &self.pending {
+            bytes = bytes.saturating_add(pending.log_bytes);
+            if !keys.is_empty() && bytes > PAGE_BYTES {
+                break;
+            }
+            keys.push(pending.key);
+        }
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let rows = LoopRows::read(connection, id, Selection::Keys(&keys)).await?;
+        let mut views = HashMap::new();
+        for row in rows.iter() {
+            views.insert(row.key()?, row);
+        }
+        for _ in &keys {
+            let Some(pending) = self.pending.pop_front() else {
+                break;
+            };
+            let row = views.get(&pending.key);
+            let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+            self.open.extend(open_loop(*row, id, pending, damage)?);
+        }
+        Ok(true)
+    }
+}
+
+/// Opens a loop; `None` if it is unreadable.
+fn open_loop(
+    row: LoopView<'_>,
+    id: &SessionId,
+    pending: ReplayLoop,
+    damage: &mut Vec<Damage>,
+) -> Result<Option<OpenLoop>, PgError> {
+    let mut record = match row.read_record()? {
+        Ok(record) => record,
+        Err(reason) => {
+            let reason = format!("cannot be read: {reason}");
+            report(damage, id, &row.loop_id()?.into(), reason);
+            return Ok(None);
+        }
+    };
+    let is_intact = row.is_log_intact()?;
+    let log = row.expand_log()?.map_err(|error| error.to_string());
+    let log = log.and_then(|log| {
+        // The events of a truncated log are not replayed: the messages hold the full conversation.
+        if !is_intact
+            && let (events, Some(reason)) = event_log::read_all(&log, &record)
+            && events.is_empty()
+        {
+            return Err(reason);
+        }
+        Ok(log)
+    });
+    let log = log.unwrap_or_else(|reason| {
+        let reason = format!("has events that cannot be read: {reason}");
+        report(damage, id, &record.loop_id, reason);
+        "[]".to_owned()
+    });
+    if let Some(correction) = pending.correction {
+        record.parent_loop_id = correction.parent;
+        record.continuation_kind = correction.kind;
+        record.on_chain = correction.on_chain;
+    }
+    Ok(Some(OpenLoop {
+        record: Arc::new(record),
+        log,
+        position: 0,
+    }))
+}
+
+fn report(damage: &mut Vec<Damage>, id: &SessionId, loop_id: &LoopId, reason: String) {
+    let part = DamagedPart::Loop {
+        loop_id: loop_id.clone(),
+    };
+    if damage.last().is_none_or(|last| last.part != part) {
+        damage.push(Damage::new(id, part, reason));
+    }
+}
