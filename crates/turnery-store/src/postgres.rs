@@ -12,6 +12,7 @@ mod connection;
 mod deletion;
 mod effects;
 mod engine;
+mod escape;
 mod hosts;
 mod journal;
 mod lanes;

@@ -11,6 +11,7 @@ mod clients;
 mod model_requests;
 mod model_servers;
 mod packages;
+mod postgres;
 mod steps;
 mod tee;
 mod test_step;
@@ -27,6 +28,8 @@ usage: cargo xtask COMMAND
      --times N    run the steps N times and print a table
      --beside N   run N busy loops at the same time
   models          regenerate the table in docs/models.md
+  postgres -- COMMAND ...
+                  run a command beside a scratch PostgreSQL server, whose address is in POSTGRES_TEST_URL
   schemas         regenerate the files in schemas/ from the Rust types
   steps           list the steps of ci
   trace           list the tests that prove each requirement; fails if one has none
@@ -48,6 +51,7 @@ fn run() -> Result<()> {
     match args.next().as_deref() {
         Some("ci") => ci::run(&args.collect::<Vec<_>>()),
         Some("models") => trace::write_model_page(),
+        Some("postgres") => postgres::run(&args.collect::<Vec<_>>()),
         Some("schemas") => steps::write_schemas(),
         Some("trace") => trace::run(&args.collect::<Vec<_>>()),
         Some(ci::BUSY_LOOP) => ci::spin(),

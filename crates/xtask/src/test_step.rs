@@ -3,6 +3,7 @@
 use crate::{
     ci::Retries,
     clients,
+    postgres::PostgresServer,
     tee::{TeeOutput, tee},
     workspace::{cargo, recreate_empty_home, target_folder},
 };
@@ -33,8 +34,10 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
             "== the suite's schemas are not compared with the published ones: npm did not bring them"
         );
     }
+    let server = PostgresServer::start()?;
     let command = || {
         let mut command = cargo();
+        command.envs(server.variables());
         command.args(TEST_ARGS).arg("--no-fail-fast");
         command.envs(schemas.iter().map(|folder| ("ACP_SCHEMA", folder)));
         command

@@ -17,13 +17,18 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    remove_package_variables(&mut command);
+    command
+}
+
+/// Removes the variables that `cargo run` sets for the package that it runs.
+pub(crate) fn remove_package_variables(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&name);
         }
     }
-    command
 }
 
 pub(crate) fn run_checked(command: &mut Command) -> Result<()> {

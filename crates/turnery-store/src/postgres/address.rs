@@ -90,7 +90,7 @@ impl PostgresAddress {
         }
         let is_local = config.get_hosts().iter().all(is_local_host);
         let default_mode = match is_local {
-            true => SslMode::Prefer,
+            true => SslMode::Disable,
             false => SslMode::Require,
         };
         config.ssl_mode(ssl_mode.unwrap_or(default_mode));
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn other_machine_needs_encryption_by_default() {
+    fn only_other_machines_need_encryption() {
         for (host, parameters, mode) in [
             ("db.example", "", SslMode::Require),
             ("db.example", "?sslmode=disable", SslMode::Disable),
             ("db.example", "?sslmode=verify-full", SslMode::Require),
-            ("localhost", "", SslMode::Prefer),
+            ("localhost", "", SslMode::Disable),
             ("127.0.0.1", "?sslmode=require", SslMode::Require),
-            ("%2Frun%2Fpostgresql", "", SslMode::Prefer),
+            ("%2Frun%2Fpostgresql", "", SslMode::Disable),
         ] {
             let address = parse(&format!("postgres://u@{host}/d{parameters}")).unwrap();
             assert_eq!(address.config.get_ssl_mode(), mode, "{host}{parameters}");

@@ -47,6 +47,8 @@ const CLAIM: &str = concat!(
 const FREE: &str =
     "UPDATE sessions SET fence = fence + 1, owner_id = NULL, host = NULL WHERE session_id = $1";
 
+const RELEASE: &str = "UPDATE sessions SET owner_id = NULL, host = NULL WHERE session_id = $1";
+
 /// Number of times that a claim is tried while other owners claim the same lane.
 const MAX_TRIES: usize = 5;
 
@@ -194,7 +196,7 @@ impl Claim<'_> {
             return Err(busy.into());
         }
         recover_journal(connection, &seen).await?;
-        connection.execute(FREE, &[&self.id.as_str()]).await?;
+        connection.execute(RELEASE, &[&self.id.as_str()]).await?;
         connection.commit().await?;
         match self.take(shared, connection, None).await? {
             ClaimAttempt::Taken(outcome) => Ok(outcome),

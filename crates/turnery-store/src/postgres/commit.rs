@@ -3,11 +3,11 @@
 use super::{
     connection::Connection,
     engine::Shared,
+    escape::escape,
     lanes,
     pg_error::PgError,
     rows::{Columns, to_integer},
     session_queue::SessionQueue,
-    sessions::plain_text,
     texts::{EncodeError, NewTexts},
 };
 use crate::{
@@ -189,7 +189,7 @@ impl NewLoops<'_> {
                     &to_integer(last_loop_number(self.records)),
                     &self.updated_at(),
                     &self.tip_loop_id(),
-                    &self.title.map(plain_text),
+                    &self.title.map(escape),
                 ],
             )
             .await?;
@@ -259,7 +259,7 @@ async fn store(
                 &to_integer(last_loop_number(loops.records)),
                 &loops.updated_at(),
                 &loops.tip_loop_id(),
-                &loops.title.map(plain_text),
+                &loops.title.map(escape),
                 &commit.lane.owner_id,
                 &to_integer(commit.lane.fence),
                 &to_integer(commit.expected_head),

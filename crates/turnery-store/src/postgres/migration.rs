@@ -15,8 +15,8 @@ const VERSION: i64 = 1;
 /// Statements that turn the tables of each earlier version into those of the next.
 const MIGRATIONS: [(i64, &str); 0] = [];
 
-/// Number of the advisory lock under which tables are created and changed, in every schema: `turn` in ASCII.
-const LOCK: i64 = 0x7475_726e;
+/// First number of the advisory lock under which the tables of a schema are created and changed: `turn` in ASCII.
+const LOCK: i32 = 0x7475_726e;
 
 const READ_VERSION: &str = "SELECT version FROM format";
 
@@ -70,11 +70,10 @@ async fn migrate_locked(connection: &Connection, address: &PostgresAddress) -> R
         )));
     }
     // A second process waits here and finds the migration done.
-    connection
-        .run_script(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})"))
-        .await?;
     let schema = quote_name(&address.schema);
     let literal = schema.replace('\'', "''");
+    let lock = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}, hashtext('{literal}'))");
+    connection.run_script(&lock).await?;
     let found = format!("SELECT to_regclass('{literal}.format') IS NOT NULL");
     let has_tables = connection.run_script(&found).await?.as_deref() == Some("t");
     if !has_tables {

@@ -3,6 +3,7 @@
 use super::{
     connection::Connection,
     engine::{CALL_TIMEOUT, Shared},
+    escape::{escape, unescape},
     pg_error::PgError,
     rows::{Columns, parse_time},
 };
@@ -13,7 +14,7 @@ use crate::{
     list_cursor::{ListCursor, PAGE_SIZE, format_time},
 };
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 use turnery_engine::SessionId;
 
 /// Columns of the metadata of a session `s`.
@@ -90,8 +91,8 @@ async fn insert(connection: &Connection, info: &SessionInfo) -> Result<(), PgErr
                 &path_text(&info.cwd)?,
                 &path_text(&info.folder)?,
                 &roots,
-                &info.model,
-                &info.mode,
+                &escape(&info.model),
+                &escape(&info.mode),
                 &format_time(info.created_at),
                 &spawned_by,
                 &parent,
@@ -129,7 +130,7 @@ pub(super) async fn list(connection: &Connection, query: &ListQuery) -> Result<L
     let folder = match &query.folder {
         // No session is stored for a folder whose name is not UTF-8.
         Some(folder) => match folder.to_str() {
-            Some(folder) => Some(folder),
+            Some(folder) => Some(escape(folder)),
             None => return Ok(ListPage::default()),
         },
         None => None,
@@ -192,19 +193,19 @@ pub(super) async fn patch(
     };
     let mut info = session_from_row(Columns(row))?;
     let named = patch.clone();
+    let title = named.title.clone().flatten();
     patch.clone().apply(&mut info);
     let roots = named.roots.map(|_| serde_json::to_string(&info.roots));
     let always = named.always.map(|_| serde_json::to_string(&info.always));
-    info.title = info.title.map(|title| plain_text(&title));
     connection
         .execute(
             UPDATE,
             &[
                 &id.as_str(),
                 &named.title.is_some(),
-                &named.title.flatten().map(|title| plain_text(&title)),
-                &named.model,
-                &named.mode,
+                &title.as_deref().map(escape),
+                &named.model.as_deref().map(escape),
+                &named.mode.as_deref().map(escape),
                 &roots.transpose().map_err(RowError::from)?,
                 &named.updated_at.map(format_time),
                 &named.thinking,
@@ -216,11 +217,6 @@ pub(super) async fn patch(
         .await?;
     connection.commit().await?;
     Ok(info)
-}
-
-/// Replaces the character that a text column cannot hold.
-pub(super) fn plain_text(text: &str) -> String {
-    text.replace('\0', "\u{FFFD}")
 }
 
 /// Reads [`session_columns`]. Unreadable values become empty and are logged.
@@ -265,15 +261,15 @@ pub(super) fn read_columns(
             None
         }
     };
-    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let owned = |text: Option<&str>| text.map(|text| unescape(text).into_owned());
     let info = SessionInfo {
         id: row.text(0)?.into(),
-        cwd: row.text(1)?.into(),
-        folder: row.text(14)?.into(),
+        cwd: unescape(row.text(1)?).into_owned().into(),
+        folder: unescape(row.text(14)?).into_owned().into(),
         roots,
         title: owned(row.optional_text(3)?),
-        model: row.text(4)?.to_owned(),
-        mode: row.text(5)?.to_owned(),
+        model: unescape(row.text(4)?).into_owned(),
+        mode: unescape(row.text(5)?).into_owned(),
         created_at: created_at.unwrap_or(either),
         updated_at: either,
         head_version: row.count(8)?,
@@ -291,7 +287,8 @@ fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, RowError> {
     Ok(serde_json::from_str(text)?)
 }
 
-fn path_text(path: &Path) -> Result<&str, PgError> {
+fn path_text(path: &Path) -> Result<Cow<'_, str>, PgError> {
     path.to_str()
+        .map(escape)
         .ok_or_else(|| RowError::Invalid(format!("the folder name {path:?} is not UTF-8")).into())
 }

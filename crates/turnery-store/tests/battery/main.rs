@@ -1,4 +1,4 @@
-//! Runs one battery of cases against the memory store and against SQLite.
+//! Runs one battery of cases against the memory store, SQLite and PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
@@ -46,6 +46,8 @@ use turnery_store::{
 pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     clock: Arc<Mutex<Timestamp>>,
+    /// True if one heartbeat keeps all lanes of a process alive.
+    pub(crate) has_heartbeat: bool,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -56,6 +58,7 @@ impl World {
         Self {
             store: Arc::new(store),
             clock,
+            has_heartbeat: false,
             _folder: None,
         }
     }
@@ -67,7 +70,22 @@ impl World {
         Self {
             store: Arc::new(SqliteStore::with_clock(path, test_clock(&clock))),
             clock,
+            has_heartbeat: false,
             _folder: Some(folder),
+        }
+    }
+
+    /// Creates a store in a schema of its own, on the server that `cargo xtask postgres` has started.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn postgres() -> Self {
+        let clock = Arc::new(Mutex::new(samples::at(0)));
+        let address = postgres_address(&turnery_store::new_uuid().to_string());
+        let store = turnery_store::PostgresStore::with_clock(address, test_clock(&clock));
+        Self {
+            store: Arc::new(store),
+            clock,
+            has_heartbeat: true,
+            _folder: None,
         }
     }
 
@@ -111,6 +129,22 @@ pub(crate) fn temp_database() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+/// Returns the address of a schema on the server that `cargo xtask postgres` has started.
+#[cfg(feature = "postgres")]
+pub(crate) fn postgres_address(schema: &str) -> turnery_store::PostgresAddress {
+    let url = postgres_url(schema);
+    turnery_store::PostgresAddress::parse(&url, |_| None).expect("an address")
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) fn postgres_url(schema: &str) -> String {
+    let url = std::env::var("POSTGRES_TEST_URL").expect(
+        "POSTGRES_TEST_URL is the address of a PostgreSQL server for tests: run the tests with \
+         `cargo xtask ci test`, or one of them with `cargo xtask postgres -- cargo test ...`",
+    );
+    format!("{url}?schema={schema}")
+}
+
 fn test_clock(clock: &Arc<Mutex<Timestamp>>) -> Clock {
     let clock = clock.clone();
     Clock::new(move || *clock.lock().expect("the clock"))
@@ -129,6 +163,13 @@ macro_rules! battery {
             $(#[tokio::test]
             async fn $case() {
                 super::$case(&crate::World::sqlite()).await;
+            })+
+        }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(&crate::World::postgres()).await;
             })+
         }
     };
