@@ -81,7 +81,7 @@ impl PromptTools {
         if self.is_empty() {
             return toolbox.clone();
         }
-        let own = self.0.iter().map(|tool| tool.spec().name);
+        let own = self.0.iter().map(|tool| tool.name());
         let without = own.fold(toolbox.clone(), |toolbox, name| toolbox.without_tool(&name));
         without.with_extra_tools(self.0.to_vec())
     }
