@@ -2,6 +2,7 @@
 
 mod finish_tool;
 mod submit_error_tool;
+mod text_value;
 mod value_schema;
 
 pub use finish_tool::FinishTool;
@@ -10,7 +11,7 @@ pub use value_schema::{ValueSchema, ValueSchemaError};
 
 use crate::code_mode::Protocol;
 use std::sync::Arc;
-use turnery_engine::Termination;
+use turnery_engine::{Response, Termination, TextValue};
 use turnery_tools::{Tool, Toolbox};
 
 /// How a prompt may end (LASH-113). A rule other than `Prose` gives the model the tools `finish` and `submit_error`.
@@ -50,6 +51,16 @@ impl FinishRule {
         match self {
             Self::Prose | Self::ProseOrValue => Termination::Natural,
             Self::Value | Self::ValueOf(_) => Termination::FinishRequired,
+        }
+    }
+
+    /// Returns the value in the text of a response without calls, for a rule with a schema (LASH-120).
+    pub(crate) fn value_in(&self, response: &Response) -> TextValue {
+        match self {
+            Self::ValueOf(schema) if !response.needs_tools() => {
+                text_value::find(&response.text(), schema)
+            }
+            Self::Prose | Self::ProseOrValue | Self::Value | Self::ValueOf(_) => TextValue::Absent,
         }
     }
 
