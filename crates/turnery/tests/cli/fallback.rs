@@ -117,6 +117,8 @@ async fn second_model_takes_over_for_the_prompt() {
     assert_eq!(retried.len(), 1, "{}", run.stdout);
     assert!(retried[0].contains("a has no credit left"), "{retried:?}");
     assert!(retried[0].contains("b/second takes over."), "{retried:?}");
+    let warning = "fallback names missing/model, but there is no provider \"missing\"";
+    assert!(run.stderr.contains(warning), "{run:?}");
 
     let id = result["session_id"].as_str().expect("an id");
     let usage = home
