@@ -179,6 +179,11 @@ impl App {
                 && settings.model.provider == "offline"
             {
                 let lists = self.live_providers.model_lists();
+                if let Some(refusal) = configured.iter().find_map(|it| lists.refusal(it)) {
+                    anyhow::bail!(
+                        "{refusal} You can also choose another model (`turnery models` lists them)."
+                    );
+                }
                 let failures = configured.iter().filter_map(|it| lists.failure(it));
                 let failures: Vec<String> = failures.collect();
                 anyhow::bail!(

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{task::JoinHandle, time::timeout};
+use turnery_engine::{ModelError, ModelErrorKind};
 use turnery_models::{ProviderConfig, ServedModel, is_listed_model, is_loopback, served_models};
 
 /// Environment variable that restricts queries to addresses that the user configured if set to `off`.
@@ -68,8 +69,8 @@ struct Answer {
     /// Address that was queried.
     address: String,
     asked_at: Instant,
-    /// The models, or a sentence that says why there are none; `None` while the answer is awaited.
-    list: Option<Result<Vec<ServedModel>, String>>,
+    /// The models, or why there are none; `None` while the answer is awaited.
+    list: Option<Result<Vec<ServedModel>, ModelError>>,
 }
 
 impl Answer {
@@ -102,6 +103,7 @@ impl ModelLists {
             }
             if !asks_all && provider.has_default_address() {
                 let off = format!("{LOCAL_SERVERS_VARIABLE} is off");
+                let off = ModelError::new(ModelErrorKind::Network, off);
                 store_answer(&self.answers, provider, Some(Err(off)));
                 continue;
             }
@@ -185,14 +187,19 @@ impl ModelLists {
 
     /// Returns a sentence that says why a provider has no list.
     pub(crate) fn failure(&self, provider: &ProviderConfig) -> Option<String> {
+        Some(self.error(provider)?.message)
+    }
+
+    /// Returns a sentence that says why a provider has refused to list its models, if that is why it has no list.
+    pub(crate) fn refusal(&self, provider: &ProviderConfig) -> Option<String> {
+        let error = self.error(provider)?;
+        (error.kind == ModelErrorKind::Auth).then_some(error.message)
+    }
+
+    fn error(&self, provider: &ProviderConfig) -> Option<ModelError> {
         let answers = self.answers();
-        answers
-            .answer_of(provider)?
-            .list
-            .as_ref()?
-            .as_ref()
-            .err()
-            .cloned()
+        let list = answers.answer_of(provider)?.list.as_ref()?;
+        list.as_ref().err().cloned()
     }
 
     /// Returns true if the provider is a keyless server that did not answer or reported no models.
@@ -248,7 +255,7 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
 fn store_answer(
     answers: &Mutex<Answers>,
     provider: &ProviderConfig,
-    list: Option<Result<Vec<ServedModel>, String>>,
+    list: Option<Result<Vec<ServedModel>, ModelError>>,
 ) {
     let mut answers = lock(answers);
     answers.applied = None;

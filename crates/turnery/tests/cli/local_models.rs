@@ -224,6 +224,28 @@ async fn run_reports_configured_provider_without_list() {
     assert!(said.stderr.contains(&reason), "{said:?}");
 }
 
+/// A refused key is called that.
+#[tokio::test]
+async fn run_reports_refused_key_of_configured_provider() {
+    let home = Home::new();
+    let at = fake_http::serve(|_| {
+        let body = json!({"error": {"message": "no such key"}}).to_string();
+        let kind = "application/json";
+        Some(fake_http::response("401 Unauthorized", kind, &body))
+    });
+    let config = format!(
+        "[providers.desk]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\nkey_env = \"DESK_KEY\"\n"
+    );
+    home.write_file("turnery/config.toml", &config);
+    let mut command = home.command(&["run", "hello"]);
+    command.env("DESK_KEY", "k-12345");
+    let said = wait_with_output(command.spawn().expect("started")).await;
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+    let reason = "desk refuses the key: check DESK_KEY (it said: no such key)";
+    assert!(said.stderr.contains(reason), "{said:?}");
+    assert!(!said.stderr.contains("does not answer"), "{said:?}");
+}
+
 /// Only the provider whose header lacks its variable is unusable.
 #[tokio::test]
 async fn unset_header_variable_is_named() {
