@@ -273,6 +273,12 @@ pub(crate) fn quirks_at(base_url: &str, model: &str) -> Quirks {
     }
 }
 
+/// Returns how Ollama lets a model think.
+pub(crate) fn thinking_on_ollama(model: &str) -> ThinkingSwitch {
+    let name = model_families::family_name(model);
+    model_families::adapt(&name, Quirks::DEFAULT).thinking
+}
+
 /// Default port of Ollama, which has levels for Qwen too and ignores arguments of the template.
 const OLLAMA_PORT: u16 = 11434;
 
