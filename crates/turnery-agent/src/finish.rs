@@ -2,6 +2,7 @@
 
 mod finish_tool;
 mod submit_error_tool;
+mod text_value;
 mod value_schema;
 
 pub use finish_tool::FinishTool;
@@ -10,7 +11,7 @@ pub use value_schema::{ValueSchema, ValueSchemaError};
 
 use crate::code_mode::Protocol;
 use std::sync::Arc;
-use turnery_engine::Termination;
+use turnery_engine::{Response, Termination, TextValue};
 use turnery_tools::{Tool, Toolbox};
 
 /// How a prompt may end (LASH-113). A rule other than `Prose` gives the model the tools `finish` and `submit_error`.
@@ -53,6 +54,16 @@ impl FinishRule {
         }
     }
 
+    /// Returns the value in the text of a response without calls, for a rule with a schema (LASH-120).
+    pub(crate) fn value_in(&self, response: &Response) -> TextValue {
+        match self {
+            Self::ValueOf(schema) if !response.needs_tools() => {
+                text_value::find(&response.text(), schema)
+            }
+            Self::Prose | Self::ProseOrValue | Self::Value | Self::ValueOf(_) => TextValue::Absent,
+        }
+    }
+
     /// Returns the tools that the model needs to finish.
     pub(crate) fn tools(&self, format: FinalAnswerFormat) -> PromptTools {
         let finish = match self {
@@ -81,7 +92,7 @@ impl PromptTools {
         if self.is_empty() {
             return toolbox.clone();
         }
-        let own = self.0.iter().map(|tool| tool.spec().name);
+        let own = self.0.iter().map(|tool| tool.name());
         let without = own.fold(toolbox.clone(), |toolbox, name| toolbox.without_tool(&name));
         without.with_extra_tools(self.0.to_vec())
     }

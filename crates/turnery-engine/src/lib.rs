@@ -51,7 +51,7 @@ pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{
     CallAnnouncement, CommitError, ContextBudget, Effect, Input, Limits, Loop, LoopFinish,
-    LoopSpec, Price, PriceTier, QueueMode, Spending, Termination,
+    LoopSpec, Price, PriceTier, QueueMode, Spending, Termination, TextValue,
 };
 pub use message::{
     AudioData, AudioFormat, Content, DocumentData, ImageData, LlmMessage, Message, MessageStop,

@@ -35,7 +35,7 @@ mod tool_control;
 mod turn;
 
 pub use effect::{CommitError, Effect, LoopFinish};
-pub use input::{CallAnnouncement, Input};
+pub use input::{CallAnnouncement, Input, TextValue};
 pub use spec::{
     ContextBudget, Limits, LoopSpec, Price, PriceTier, QueueMode, Spending, Termination,
 };
@@ -80,6 +80,10 @@ pub struct Loop {
     is_grace_over: bool,
     /// True if the model was reminded in this turn that it must finish (UP-33).
     was_reminded: bool,
+    /// Number of reminders since the last response with calls.
+    reminder_count: u32,
+    /// Why the value in the last response cannot end the loop.
+    value_rejection: Option<String>,
     /// Limit that was reached, while the model may give its last reply (C-4).
     last_reply_limit: Option<ReachedLimit>,
     stage: Stage,
@@ -105,6 +109,8 @@ impl Loop {
             grace_started: false,
             is_grace_over: false,
             was_reminded: false,
+            reminder_count: 0,
+            value_rejection: None,
             last_reply_limit: None,
             stage: Stage::Finished,
             spec,
@@ -144,7 +150,11 @@ impl Loop {
         mem::swap(&mut self.emitter.effects, out);
         match input {
             Input::ModelDelta(delta) => self.handle_delta(delta),
-            Input::ModelAnswered { response, calls } => self.handle_response(response, calls),
+            Input::ModelAnswered {
+                response,
+                calls,
+                value,
+            } => self.handle_response(response, calls, value),
             Input::ModelFailed(error) => self.handle_model_error(error),
             Input::ModelRetried {
                 attempt,

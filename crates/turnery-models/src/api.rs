@@ -51,7 +51,12 @@ impl Api {
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::OpenAi => {
-                let dialect = OpenAi::new(base_url, &info.name.model, has_user_limit);
+                let model = &info.name.model;
+                let dialect = OpenAi::new(base_url, model, has_user_limit);
+                let dialect = match info.name.provider.as_str() {
+                    "ollama" => dialect.for_ollama(model),
+                    _ => dialect,
+                };
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
             Self::OpenAiResponses => {

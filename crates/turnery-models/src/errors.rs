@@ -13,6 +13,7 @@ use crate::{endpoint::Endpoint, retry::AttemptError};
 use reqwest::header::HeaderMap;
 use std::{
     error::Error,
+    io,
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -76,7 +77,12 @@ pub(crate) fn connection_failed(at: &Endpoint, error: &reqwest::Error) -> ModelE
     let why = root_cause(error);
     ModelError::new(
         ModelErrorKind::Network,
-        if error.is_connect() {
+        if let Some(certificate) = certificate_error(error) {
+            format!(
+                "The certificate of {provider} at {shown} is not accepted ({why}): {}.",
+                advise_on_certificate(certificate, provider)
+            )
+        } else if error.is_connect() {
             format!(
                 "Could not reach {provider} at {shown} ({why}): check that it runs and that you are online, or {url_hint} to its address."
             )
@@ -193,6 +199,48 @@ pub(crate) fn from_status(
     AttemptError {
         error,
         should_retry: header("x-should-retry").and_then(|word| word.parse().ok()),
+    }
+}
+
+/// Returns why the server's certificate was not accepted, if that is the cause.
+pub(crate) fn certificate_error<'e>(
+    error: &'e (dyn Error + 'static),
+) -> Option<&'e rustls::CertificateError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // The source of an IO error is that of the error within, which is skipped.
+        let within = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        let tls = within
+            .and_then(|error| error.downcast_ref::<rustls::Error>())
+            .or_else(|| error.downcast_ref());
+        if let Some(rustls::Error::InvalidCertificate(certificate)) = tls {
+            return Some(certificate);
+        }
+        cause = within.map_or_else(|| error.source(), |error| Some(error));
+    }
+    None
+}
+
+/// Returns what to do about a certificate that is not accepted, as an imperative.
+fn advise_on_certificate(error: &rustls::CertificateError, provider: &str) -> String {
+    use rustls::CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext,
+    };
+    match error {
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+            "check the date of this machine, or have the certificate renewed".to_owned()
+        }
+        NotValidForName | NotValidForNameContext { .. } => {
+            "check the address: the certificate is for another one".to_owned()
+        }
+        // The type is not exhaustive.
+        _ => format!(
+            "if a server or proxy of your own has issued it, set ca_file of the provider {provider} in the \
+             configuration to the file with the certificate of its authority"
+        ),
     }
 }
 

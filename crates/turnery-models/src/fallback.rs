@@ -46,7 +46,8 @@ impl Model for FallbackModel {
                     return Err(error);
                 };
                 let name = next.info().name.clone();
-                tracing::warn!("{} {name} takes over.", error.message);
+                // The notice tells the user.
+                tracing::info!("{} {name} takes over.", error.message);
                 let attempt = out.attempts() + 1;
                 out = out.counting_from(attempt);
                 out.send_retry(RetryNotice {

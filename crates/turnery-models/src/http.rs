@@ -227,7 +227,9 @@ impl Endpoint {
             }
             Ok(Err(error)) => Err(AttemptError {
                 error: errors::connection_failed(self, &error),
-                should_retry: self.is_refused_locally(&error).then_some(false),
+                should_retry: (self.is_refused_locally(&error)
+                    || errors::certificate_error(&error).is_some())
+                .then_some(false),
             }),
             Err(which) => Err(silence_error(self, silence, which).into()),
         }

@@ -3,7 +3,7 @@
 use crate::{
     endpoint::Endpoint,
     model_list::ModelList,
-    provider::{CallLimits, ProviderConfig},
+    provider::{Api, CallLimits, ProviderConfig},
     providers,
 };
 use std::time::Duration;
@@ -16,7 +16,13 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// and without side effects.
 pub async fn check_key(provider: &ProviderConfig) -> Result<Vec<String>, ModelError> {
     let path = providers::check_path_at(&provider.base_url);
-    let listed = fetch_list(provider, path).await?.models;
+    let mut endpoint = list_endpoint(provider, path);
+    // The user has just given the key, so no variable or file is to be changed.
+    if provider.key.is_some() {
+        endpoint.key_hint = "the key that you gave".to_owned();
+    }
+    endpoint.url_hint = "set --base-url of `turnery login`".to_owned();
+    let listed = read_list(&endpoint, provider.api).await?.models;
     Ok(listed.into_iter().map(|model| model.name).collect())
 }
 
@@ -25,14 +31,21 @@ pub(crate) async fn fetch_list(
     provider: &ProviderConfig,
     path: Option<&str>,
 ) -> Result<ModelList, ModelError> {
+    read_list(&list_endpoint(provider, path), provider.api).await
+}
+
+fn list_endpoint(provider: &ProviderConfig, path: Option<&str>) -> Endpoint {
     let limits = CallLimits {
         idle: TIMEOUT,
         idle_local: TIMEOUT,
         ..CallLimits::default()
     };
-    let api = provider.api.descriptor();
-    let path = path.unwrap_or(api.models_path);
-    let endpoint = Endpoint::new(provider, "its list of models", path, &limits);
+    let path = path.unwrap_or(provider.api.descriptor().models_path);
+    Endpoint::new(provider, "its list of models", path, &limits)
+}
+
+async fn read_list(endpoint: &Endpoint, api: Api) -> Result<ModelList, ModelError> {
+    let api = api.descriptor();
     let text = endpoint.get(api.key_header, api.headers).await?;
     // HTML instead of JSON: a wrong address, or a network that requires a login.
     ModelList::parse(&text).ok_or_else(|| {

@@ -301,7 +301,7 @@ impl ModelRegistry {
         self.apply_overrides(&mut info);
         // Overrides do not matter: not every API has a format for audio.
         info.audio &= provider.api.descriptor().takes_audio;
-        info.documents &= provider.api.takes_documents(&provider.base_url);
+        info.documents = info.documents && provider.api.takes_documents(&provider.base_url);
         info
     }
 

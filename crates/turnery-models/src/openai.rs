@@ -46,6 +46,12 @@ impl OpenAi {
             schemas: providers::schemas_at(base_url),
         }
     }
+
+    /// Returns the dialect for Ollama, which no address but the default one reveals.
+    pub(crate) fn for_ollama(mut self, model: &str) -> Self {
+        self.quirks.thinking = providers::thinking_on_ollama(model);
+        self
+    }
 }
 
 impl ApiDialect for OpenAi {

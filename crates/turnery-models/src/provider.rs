@@ -73,6 +73,8 @@ pub struct ProviderConfig {
     pub models: Vec<String>,
     /// Headers of every request besides those of the API. Values may be secrets.
     pub headers: Vec<(String, SecretString)>,
+    /// Environment variable that a header needs and that is not set: the provider cannot be used.
+    pub unset_variable: Option<String>,
     /// File with root certificates (PEM) that are trusted besides those of the system.
     pub ca_file: Option<PathBuf>,
 }
@@ -94,6 +96,7 @@ impl fmt::Debug for ProviderConfig {
                     .map(|(name, _)| name)
                     .collect::<Vec<_>>(),
             )
+            .field("unset_variable", &self.unset_variable)
             .field("ca_file", &self.ca_file)
             .finish()
     }
@@ -157,6 +160,7 @@ impl ProviderConfig {
             key_hint: String::new(),
             models: Vec::new(),
             headers: Vec::new(),
+            unset_variable: None,
             ca_file: None,
         }
     }
@@ -179,11 +183,17 @@ impl ProviderConfig {
     /// Returns true for a server without a key, which is usually one's own.
     #[must_use]
     pub fn is_keyless(&self) -> bool {
-        self.key.is_none() && self.key_hint.is_empty()
+        self.key.is_none() && self.key_hint.is_empty() && self.unset_variable.is_none()
     }
 
-    /// Checks that the provider has the key that it needs, and an address to send it to.
+    /// Checks that the provider has the key and the headers that it needs, and an address to send them to.
     pub fn require_key(&self) -> Result<(), MissingKeyError> {
+        if let Some(variable) = &self.unset_variable {
+            return Err(MissingKeyError {
+                provider: self.name.clone(),
+                hint: format!("{variable} (needed by a header)"),
+            });
+        }
         if let Some(variable) = self.missing_address() {
             return Err(MissingKeyError {
                 provider: self.name.clone(),

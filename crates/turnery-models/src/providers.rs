@@ -181,12 +181,21 @@ impl ProviderConfig {
             .collect()
     }
 
-    /// Moves the provider to another address. Its API follows, unless another one than the default was chosen.
+    /// Moves the provider to another address, completed with the path of its API if that of its servers lacks it. Its API
+    /// follows, unless another one than the default was chosen.
     pub fn move_to(&mut self, base_url: &str) {
-        if let Some(known) = find(&self.name).filter(|it| it.api_at(&self.base_url) == self.api) {
-            self.api = known.api_at(base_url);
+        let Some(known) = find(&self.name) else {
+            return base_url.clone_into(&mut self.base_url);
+        };
+        let is_its_own = host_of(base_url).is_some_and(|host| known.serves(&host));
+        let base_url = match is_its_own {
+            true => (known.read_url)(base_url),
+            false => base_url.to_owned(),
+        };
+        if known.api_at(&self.base_url) == self.api {
+            self.api = known.api_at(&base_url);
         }
-        base_url.clone_into(&mut self.base_url);
+        self.base_url = base_url;
     }
 
     /// Returns true if the provider is known by name and at its default address.
@@ -262,6 +271,12 @@ pub(crate) fn quirks_at(base_url: &str, model: &str) -> Quirks {
             model_families::adapt(&name, Quirks::DEFAULT),
         ),
     }
+}
+
+/// Returns how Ollama lets a model think.
+pub(crate) fn thinking_on_ollama(model: &str) -> ThinkingSwitch {
+    let name = model_families::family_name(model);
+    model_families::adapt(&name, Quirks::DEFAULT).thinking
 }
 
 /// Default port of Ollama, which has levels for Qwen too and ignores arguments of the template.
@@ -392,6 +407,10 @@ mod tests {
             assert_eq!(azure.base_url, "https://acme.openai.azure.com/openai/v1");
             assert_eq!(azure.key_hint, "AZURE_OPENAI_API_KEY", "{endpoint}");
             assert_eq!(azure.api, Api::OpenAiResponses, "{endpoint}");
+            let mut moved = configured("azure", &[]);
+            moved.move_to(endpoint);
+            assert_eq!(moved.base_url, azure.base_url, "{endpoint}");
+            assert_eq!(moved.api, Api::OpenAiResponses, "{endpoint}");
         }
     }
 
@@ -558,6 +577,11 @@ mod tests {
         provider.api = Api::OpenAi;
         provider.move_to("https://eu.api.openai.com/v1");
         assert_eq!(provider.api, Api::OpenAi);
+        let mut google = configured("google", &[]);
+        google.move_to("https://generativelanguage.googleapis.com");
+        assert!(google.has_default_address(), "{google:?}");
+        google.move_to("https://proxy.example/gemini");
+        assert_eq!(google.base_url, "https://proxy.example/gemini");
         let mut own = ProviderConfig::new("desk", Api::OpenAiResponses, "http://h/v1");
         own.move_to("http://i/v1");
         assert_eq!(own.api, Api::OpenAiResponses);

@@ -12,6 +12,9 @@ const MASK: &str = "[key]";
 /// bytes.
 const MIN_MASKED_BYTES: usize = 12;
 
+/// Length from which a whole key is masked. A shorter one, for a server that checks none, occurs in any text. Unit: bytes.
+const MIN_KEY_BYTES: usize = 6;
+
 /// Number of base64 characters that are determined by [`MIN_MASKED_BYTES`] bytes alone, at any alignment.
 const MASKED_BASE64_LEN: usize = 13;
 
@@ -25,7 +28,7 @@ const MAX_KEY_BYTES: usize = 4096;
 pub(crate) fn redact_key(text: &str, key: &str) -> String {
     let key = key.as_bytes();
     let key = &key[..key.len().min(MAX_KEY_BYTES)];
-    if key.is_empty() {
+    if key.len() < MIN_KEY_BYTES {
         return text.to_owned();
     }
     let traces = key_encodings(key);
@@ -276,7 +279,9 @@ mod tests {
         assert_eq!(redact_key("bad sk-test!", "sk-test"), "bad [key]!");
         assert_eq!(redact_key("bad sk-tes", "sk-test"), "bad sk-tes");
         assert_eq!(redact_key("anything", ""), "anything");
-        assert_eq!(redact_key("a x b", "x"), "a [key] b");
+        assert_eq!(redact_key("a abcdef b", "abcdef"), "a [key] b");
+        assert_eq!(redact_key("a x local b", "x"), "a x local b");
+        assert_eq!(redact_key("the local server", "local"), "the local server");
         assert_eq!(redact_key("Ollama: no 78", "ollama"), "Ollama: no 78");
     }
 

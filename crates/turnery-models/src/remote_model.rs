@@ -67,6 +67,8 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
                 let Some(next) = self.dialect.continuation(&self.info, &body, &response) else {
                     break;
                 };
+                // Only the deltas of this part could be shown twice: a retry repeats no other.
+                call.has_sent = false;
                 response = self
                     .call_with_retries(Bytes::from(next), &mut call, Some(response))
                     .await?;

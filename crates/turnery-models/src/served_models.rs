@@ -15,42 +15,47 @@ use tokio::{
     net::TcpStream,
     time::{Instant, timeout_at},
 };
+use turnery_engine::{ModelError, ModelErrorKind};
 
 /// Number of models that a server is asked about one by one.
 const MAX_DETAILS: usize = 32;
 /// Number of such requests at the same time.
 const PARALLEL_DETAILS: usize = 8;
 
-/// Returns the models that the server of `provider` lists. The error is a sentence for the user: it does not respond
-/// within `wait`, or not with a list of models.
+/// Returns the models that the server of `provider` lists.
+///
+/// # Errors
+///
+/// Returns an error if the server does not respond within `wait`, refuses the key, or does not respond with a list of
+/// models.
 pub async fn served_models(
     provider: &ProviderConfig,
     wait: Duration,
-) -> Result<Vec<ServedModel>, String> {
+) -> Result<Vec<ServedModel>, ModelError> {
     let deadline = Instant::now() + wait;
     let asked = async {
         // Most machines run no model server; a plain TCP connect detects that without an HTTP client.
         if let Some((host, port)) = loopback_address(&provider.base_url) {
             let connected = TcpStream::connect((host.as_str(), port)).await;
             connected.map_err(|_| {
-                format!(
+                let message = format!(
                     "No server of {} runs at {}.",
                     provider.name,
                     provider.display_url()
-                )
+                );
+                ModelError::new(ModelErrorKind::Network, message)
             })?;
         }
-        fetch_list(provider, None)
-            .await
-            .map_err(|error| error.message)
+        fetch_list(provider, None).await
     };
     let mut list = timeout_at(deadline, asked).await.unwrap_or_else(|_| {
-        Err(format!(
+        let message = format!(
             "{} at {} did not list its models within {} ms.",
             provider.name,
             provider.display_url(),
             wait.as_millis()
-        ))
+        );
+        Err(ModelError::new(ModelErrorKind::Timeout, message))
     })?;
     if let Some(program) = ServerProgram::of(provider, &list) {
         // The names alone are useful, too.

@@ -473,18 +473,33 @@ async fn response_that_pauses_for_ever_is_incomplete() {
     assert_eq!(response.content.len(), 22);
 }
 
-/// R9: a part that fails after others were shown ends the call.
+/// R9: a part that fails before its first delta is requested again, however much was shown of the parts before it.
 #[tokio::test]
-async fn failure_after_a_pause_is_not_retried() {
+async fn continuation_is_retried_before_its_first_delta() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let server = serve(vec![
         event_response(&paused_part(1, "pause_turn")),
         event_response(error),
+        event_response(&paused_part(2, "end_turn")),
+    ])
+    .await;
+    let model = server.model_with_retries(Api::Anthropic, "claude-opus-4-8", 1);
+    let (response, deltas) = call_for_deltas(&*model, hello_request()).await;
+    assert_eq!(response.unwrap().content.len(), 4);
+    assert_eq!(deltas.len(), 4, "{deltas:?}");
+    let bodies = server.bodies();
+    assert_eq!((bodies.len(), &bodies[1]), (3, &bodies[2]));
+
+    let cut = paused_part(2, "end_turn").replace("data: {\"type\":\"message_stop\"}", ": end");
+    assert!(!cut.contains("message_stop"), "{cut}");
+    let server = serve(vec![
+        event_response(&paused_part(1, "pause_turn")),
+        event_response(&cut),
         event_response(ANSWER),
     ])
     .await;
-    let model = server.model(Api::Anthropic, "claude-opus-4-8");
-    assert_eq!(call_error(&*model).await.kind, ModelErrorKind::Overloaded);
+    let model = server.model_with_retries(Api::Anthropic, "claude-opus-4-8", 1);
+    assert_eq!(call_error(&*model).await.kind, ModelErrorKind::Unfinished);
     assert_eq!(server.bodies().len(), 2);
 }
 

@@ -169,7 +169,7 @@ async fn silence_is_reported_in_a_sentence() {
         .await
         .expect_err("silent");
     assert_eq!(
-        error,
+        error.message,
         format!("desk at {url} did not list its models within 50 ms.")
     );
     assert!(began.elapsed() < Duration::from_secs(15));
@@ -177,12 +177,15 @@ async fn silence_is_reported_in_a_sentence() {
     let error = served_models(&keyless("desk", url.clone()), WAIT)
         .await
         .expect_err("gone");
-    assert_eq!(error, format!("No server of desk runs at {url}."));
+    assert_eq!(error.message, format!("No server of desk runs at {url}."));
     let url = serve_documents(Vec::new()).await;
     let error = served_models(&keyless("desk", format!("{url}/v1")), WAIT)
         .await
         .expect_err("404");
-    assert!(error.starts_with("There is nothing at "), "{error}");
+    assert!(
+        error.message.starts_with("There is nothing at "),
+        "{error:?}"
+    );
 }
 
 /// Providers with what their servers have stated.

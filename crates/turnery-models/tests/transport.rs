@@ -17,8 +17,12 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
+    time::Duration,
 };
 use turnery_engine::{ModelError, ModelErrorKind, Response};
 use turnery_models::{CallLimits, ModelName, ModelRegistry, ProviderConfig, RetryPolicy};
@@ -35,8 +39,8 @@ fn certificate(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Answers each HTTPS connection with a response; returns the URL.
-fn serve_https(format: Format) -> String {
+/// Answers each HTTPS connection with a response; returns the URL and the number of connections.
+fn serve_https(format: Format) -> (String, Arc<AtomicUsize>) {
     let chain = CertificateDer::pem_file_iter(certificate("localhost.pem")).expect("a certificate");
     let key = PrivateKeyDer::from_pem_file(certificate("localhost.key")).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -49,8 +53,11 @@ fn serve_https(format: Format) -> String {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
     thread::spawn(move || {
         for socket in listener.incoming() {
+            counter.fetch_add(1, Ordering::SeqCst);
             let mut socket = socket.expect("a connection");
             let mut tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
             let mut stream = rustls::Stream::new(&mut tls, &mut socket);
@@ -62,7 +69,8 @@ fn serve_https(format: Format) -> String {
             }
         }
     });
-    format!("https://localhost:{port}{}", format.base_path())
+    let url = format!("https://localhost:{port}{}", format.base_path());
+    (url, connections)
 }
 
 async fn call(format: Format, url: &str, ca_file: Option<PathBuf>) -> Result<Response, ModelError> {
@@ -72,7 +80,8 @@ async fn call(format: Format, url: &str, ca_file: Option<PathBuf>) -> Result<Res
     };
     let limits = CallLimits {
         retry: RetryPolicy {
-            max_retries: 0,
+            max_retries: 1,
+            initial_wait: Duration::from_millis(1),
             ..RetryPolicy::default()
         },
         ..CallLimits::default()
@@ -88,12 +97,20 @@ async fn call(format: Format, url: &str, ca_file: Option<PathBuf>) -> Result<Res
 #[tokio::test]
 async fn private_authority_is_trusted_only_if_configured() {
     for format in Format::ALL {
-        let url = serve_https(format);
+        let (url, connections) = serve_https(format);
         let response = call(format, &url, Some(certificate("authority.pem"))).await;
         assert_eq!(response.unwrap().text(), "Hi", "{format:?}");
         let error = call(format, &url, None).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Network, "{format:?}");
-        assert!(error.message.contains("certificate"), "{}", error.message);
+        for part in [
+            "The certificate of acme",
+            "UnknownIssuer",
+            "set ca_file of the provider acme",
+        ] {
+            assert!(error.message.contains(part), "{part}: {}", error.message);
+        }
+        // Another attempt would see the same certificate.
+        assert_eq!(connections.load(Ordering::SeqCst), 2, "{format:?}");
     }
 }
 
@@ -137,7 +154,7 @@ fn certificates_of_the_environment_are_trusted() {
     let authority = certificate("authority.pem");
     let variables = [("SSL_CERT_FILE", authority.to_str().unwrap())];
     for format in Format::ALL {
-        let url = serve_https(format);
+        let (url, _) = serve_https(format);
         let done = call_in_process(format, &url, &variables);
         assert!(done.status.success(), "{done:?}");
         assert!(!call_in_process(format, &url, &[]).status.success());

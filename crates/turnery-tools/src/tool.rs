@@ -25,9 +25,14 @@ pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// Arguments have been normalised against the schema before any method receives them.
 pub trait Tool: Send + Sync + 'static {
-    /// Returns the name, description and schema that the model receives.
-    /// Called when the tool is added to a toolbox.
+    /// Returns the name, description and schema that the model receives. Called when a toolbox with the tool is first
+    /// sent to a model, or first used.
     fn spec(&self) -> ToolSpec;
+
+    /// Returns the name in [`spec`](Self::spec).
+    fn name(&self) -> String {
+        self.spec().name
+    }
 
     /// Returns the kind shown for a call whose arguments do not fit the schema.
     fn kind(&self) -> CallKind {
@@ -37,7 +42,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns how to show a call, from its arguments alone, without IO. Paths are absolute.
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: self.spec().name,
+            title: self.name(),
             kind: self.kind(),
             ..CallDetail::default()
         }

@@ -15,9 +15,9 @@ use crate::{
 use serde_json::Value;
 use std::{
     collections::HashSet,
-    fmt, iter,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use turnery_engine::{
@@ -27,10 +27,35 @@ use turnery_engine::{
 /// A set of tools, with the telemetry they report to and the policy for their effects.
 #[derive(Clone)]
 pub struct Toolbox {
-    tools: Arc<[Arc<dyn Tool>]>,
-    specs: Arc<[ToolSpec]>,
+    tools: Arc<[Entry]>,
+    /// Specifications of the tools, set when they are first needed.
+    specs: Arc<OnceLock<Arc<[ToolSpec]>>>,
     telemetry: ToolTelemetry,
     effect_policies: EffectPolicies,
+}
+
+#[derive(Clone)]
+struct Entry {
+    name: String,
+    tool: Arc<dyn Tool>,
+    /// Set when it is first needed.
+    spec: Arc<OnceLock<ToolSpec>>,
+}
+
+impl From<Arc<dyn Tool>> for Entry {
+    fn from(tool: Arc<dyn Tool>) -> Self {
+        Self {
+            name: tool.name(),
+            tool,
+            spec: Arc::default(),
+        }
+    }
+}
+
+impl Entry {
+    fn spec(&self) -> &ToolSpec {
+        self.spec.get_or_init(|| self.tool.spec())
+    }
 }
 
 impl fmt::Debug for Toolbox {
@@ -52,7 +77,7 @@ impl Toolbox {
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         let empty = Self {
             tools: Arc::new([]),
-            specs: Arc::new([]),
+            specs: Arc::default(),
             telemetry: ToolTelemetry::default(),
             effect_policies: EffectPolicies::default(),
         };
@@ -62,25 +87,25 @@ impl Toolbox {
     /// Replaces the tools, keeping telemetry and effect policies.
     #[must_use]
     pub fn with_tools(self, tools: Vec<Arc<dyn Tool>>) -> Self {
-        self.with_entries(tools.into_iter().map(with_spec))
+        self.with_entries(tools.into_iter().map(Entry::from))
     }
 
     /// Replaces the tools; of tools with the same name, the first is kept.
-    fn with_entries(self, entries: impl Iterator<Item = (ToolSpec, Arc<dyn Tool>)>) -> Self {
+    fn with_entries(self, entries: impl Iterator<Item = Entry>) -> Self {
         let mut names = HashSet::new();
-        let (specs, tools): (Vec<_>, Vec<_>) = entries
-            .filter(|(spec, _)| names.insert(spec.name.clone()))
-            .unzip();
+        let tools: Vec<Entry> = entries
+            .filter(|entry| names.insert(entry.name.clone()))
+            .collect();
         Self {
-            specs: specs.into(),
             tools: tools.into(),
+            specs: Arc::default(),
             ..self
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = (ToolSpec, Arc<dyn Tool>)> + use<> {
-        let (specs, tools) = (Arc::clone(&self.specs), Arc::clone(&self.tools));
-        (0..specs.len()).map(move |at| (specs[at].clone(), Arc::clone(&tools[at])))
+    fn entries(&self) -> impl Iterator<Item = Entry> + use<> {
+        let tools = Arc::clone(&self.tools);
+        (0..tools.len()).map(move |at| tools[at].clone())
     }
 
     /// Reports calls to the subscribers of this telemetry handle (JIDO-55).
@@ -117,8 +142,8 @@ impl Toolbox {
     #[must_use]
     pub fn with_tool(self, tool: impl Tool) -> Self {
         let mut entries: Vec<_> = self.entries().collect();
-        let entry = with_spec(Arc::new(tool));
-        match entries.iter_mut().find(|(it, _)| it.name == entry.0.name) {
+        let entry = Entry::from(Arc::new(tool) as Arc<dyn Tool>);
+        match entries.iter_mut().find(|it| it.name == entry.name) {
             Some(known) => *known = entry,
             None => entries.push(entry),
         }
@@ -128,23 +153,21 @@ impl Toolbox {
     /// Adds tools; a tool whose name is taken is ignored.
     #[must_use]
     pub fn with_extra_tools(self, more: Vec<Arc<dyn Tool>>) -> Self {
-        let entries = self.entries().chain(more.into_iter().map(with_spec));
+        let entries = self.entries().chain(more.into_iter().map(Entry::from));
         self.with_entries(entries)
     }
 
     /// Removes all tools but those with these names.
     #[must_use]
     pub fn with_only(self, names: &[String]) -> Self {
-        let entries = self
-            .entries()
-            .filter(|(spec, _)| names.contains(&spec.name));
+        let entries = self.entries().filter(|it| names.contains(&it.name));
         self.with_entries(entries)
     }
 
     /// Removes the tool called `name`.
     #[must_use]
     pub fn without_tool(self, name: &str) -> Self {
-        let entries = self.entries().filter(|(spec, _)| spec.name != name);
+        let entries = self.entries().filter(|it| it.name != name);
         self.with_entries(entries)
     }
 
@@ -161,13 +184,14 @@ impl Toolbox {
     /// Returns the names of the tools, in the order in which they were added and the model receives them
     /// (JIDO-67).
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.specs.iter().map(|spec| spec.name.as_str())
+        self.tools.iter().map(|it| it.name.as_str())
     }
 
     /// Returns the tool specifications that the model receives, in the order in which the tools were added.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.specs)
+        let list = || self.tools.iter().map(|it| it.spec().clone()).collect();
+        Arc::clone(self.specs.get_or_init(list))
     }
 
     /// Returns how to show a call, without IO. A call with invalid arguments shows its tool's name and kind,
@@ -240,11 +264,11 @@ impl Toolbox {
     /// Returns the tool called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.find(name).map(|(_, tool)| tool)
+        self.find(name).map(|it| &it.tool)
     }
 
-    fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
-        iter::zip(&*self.specs, &*self.tools).find(|(spec, _)| spec.name == name)
+    fn find(&self, name: &str) -> Option<&Entry> {
+        self.tools.iter().find(|it| it.name == name)
     }
 
     async fn prepare_unreported(
@@ -264,7 +288,7 @@ impl Toolbox {
             let message = "the call names no tool".to_owned();
             return Err(ToolError::new(ToolErrorKind::Validation, message));
         }
-        let (spec, tool) = self.find(&call.name).ok_or_else(|| {
+        let found = self.find(&call.name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
             ToolError::new(
                 ToolErrorKind::NotFound,
@@ -275,11 +299,7 @@ impl Toolbox {
                 ),
             )
         })?;
-        let args = Self::normalise_args(spec, &call.args)?;
-        Ok((&**tool, args))
+        let args = Self::normalise_args(found.spec(), &call.args)?;
+        Ok((&*found.tool, args))
     }
-}
-
-fn with_spec(tool: Arc<dyn Tool>) -> (ToolSpec, Arc<dyn Tool>) {
-    (tool.spec(), tool)
 }

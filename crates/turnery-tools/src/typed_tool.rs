@@ -101,6 +101,10 @@ impl<T: TypedTool> Tool for T {
         }
     }
 
+    fn name(&self) -> String {
+        T::NAME.to_owned()
+    }
+
     fn kind(&self) -> CallKind {
         T::KIND
     }

@@ -58,12 +58,16 @@ pub(crate) fn serve(
             live_providers.discover().await;
             // Before the first session, which reports it.
             let _ = SandboxSupport::detect();
-            if let Some(silent) = live_providers.model_lists().silent_server(&live_providers.current()) {
-                tracing::warn!(
-                    "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
-                    silent.name,
-                    silent.display_url()
-                );
+            let lists = live_providers.model_lists();
+            if let Some(silent) = lists.silent_server(&live_providers.current()) {
+                match lists.refusal(silent) {
+                    Some(refusal) => tracing::warn!("{refusal} Sessions begin with another model."),
+                    None => tracing::warn!(
+                        "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
+                        silent.name,
+                        silent.display_url()
+                    ),
+                }
             }
         });
         let options = ServeOptions {

@@ -2,15 +2,24 @@
 
 use crate::{
     args::GlobalOptions,
-    config::{Config, LiveProviders, Paths, environment, providers},
+    config::{
+        Config, LiveProviders, Paths, environment,
+        model_lists::{QueriedProviders, is_configured},
+        providers,
+        suggestion::describe_unknown_model,
+    },
+    logs::print_message,
     settings_resolver::SettingsSources,
     telemetry,
     toolbox::toolbox,
 };
 use std::{
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
+    time::Duration,
 };
+use tokio::time::timeout;
 use turnery_agent::{
     Agent, NotifyTool, Settings, SettingsError, SettingsResolver as _, TraceSink,
     notification_policy,
@@ -21,6 +30,9 @@ use turnery_models::{
 };
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell};
+
+/// Time after which the user is told that a list of models is awaited.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Components that do not depend on the session's folder; created once per process.
 pub(crate) struct App {
@@ -96,6 +108,7 @@ impl App {
         store: Arc<dyn Store>,
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Agent {
+        self.warn_of_unknown_fallbacks();
         // Commands never see a variable that holds a key, whatever its name.
         let hidden = self.hidden_env();
         let passed = self.pass_env.iter().filter(|name| !hidden.contains(name));
@@ -155,20 +168,43 @@ impl App {
     pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
         let mut settings = self.settings(std::slice::from_ref(&cwd))?;
         if settings.model.provider == "offline" && !self.settings_resolver.is_model_chosen(&cwd) {
-            self.live_providers.discover().await;
+            let providers = self.live_providers.current();
+            let configured: Vec<_> = providers.iter().filter(|it| is_configured(it)).collect();
+            match configured.first() {
+                Some(first) => self.await_lists(first).await,
+                None => self.live_providers.discover().await,
+            }
             settings = self.settings(std::slice::from_ref(&cwd))?;
-            if let Some(silent) = self.silent_server(&settings, &cwd) {
+            if let Some(silent) = configured.first()
+                && settings.model.provider == "offline"
+            {
+                let lists = self.live_providers.model_lists();
+                if let Some(refusal) = configured.iter().find_map(|it| lists.refusal(it)) {
+                    anyhow::bail!(
+                        "{refusal} You can also choose another model (`turnery models` lists them)."
+                    );
+                }
+                let failures = configured.iter().filter_map(|it| lists.failure(it));
+                let failures: Vec<String> = failures.collect();
                 anyhow::bail!(
                     "{} at {} does not answer with a list of models: start it, or choose another \
-                     model (`turnery models` lists them)",
+                     model (`turnery models` lists them). {}",
                     silent.name,
-                    silent.display_url()
+                    silent.display_url(),
+                    failures.join(" ")
                 );
             }
         }
         let name = &settings.model;
         let providers = self.live_providers.current();
         let provider = providers.iter().find(|it| it.name == name.provider);
+        if let Some(variable) = provider.and_then(|it| it.unset_variable.as_ref()) {
+            anyhow::bail!(
+                "{} cannot be used: one of its headers needs the environment variable {variable}, \
+                 which is not set; set it, or choose another model (`turnery models` lists them)",
+                name.provider
+            );
+        }
         if let Some(Err(missing)) = provider.map(ProviderConfig::require_key) {
             let MissingKeyError { provider, hint } = missing;
             anyhow::bail!(
@@ -177,6 +213,37 @@ impl App {
             );
         }
         Ok(settings)
+    }
+
+    /// Queries the providers that the user has set up for their models, and says so if that takes long. `first` is one of
+    /// them.
+    async fn await_lists(&self, first: &ProviderConfig) {
+        let mut queries = pin!(
+            self.live_providers
+                .query_models(QueriedProviders::Configured)
+        );
+        if timeout(PATIENCE, &mut queries).await.is_err() {
+            print_message(&format!(
+                "waiting for the list of models of {} at {}",
+                first.name,
+                first.display_url()
+            ));
+            queries.await;
+        }
+    }
+
+    /// Warns of names in the user's `fallback` that are probably misspelt: of an unknown provider, or of a model that is
+    /// not known while another one with a similar name is.
+    fn warn_of_unknown_fallbacks(&self) {
+        if self.fallback.is_empty() {
+            return;
+        }
+        let providers = self.live_providers.current();
+        for name in &self.fallback {
+            if let Some(warning) = describe_unknown_model(name, &providers) {
+                tracing::warn!("config.toml: fallback names {name}, {warning}");
+            }
+        }
     }
 
     /// Returns the user's local server that would be used in `cwd` if it had answered with at least one model.

@@ -3,7 +3,7 @@
 //! Later ones win: the user's `config.toml`, the project's `.turnery/config.toml`, environment
 //! variables, flags. A project may only narrow what its user allows (see [`project`]).
 
-mod default_model;
+pub(crate) mod default_model;
 pub(crate) mod environment;
 mod file;
 mod file_watch;
@@ -22,7 +22,7 @@ mod reader;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod settings;
-mod suggestion;
+pub(crate) mod suggestion;
 mod toml_deserializer;
 mod value_source;
 pub(crate) mod values;

@@ -1,7 +1,7 @@
 //! `turnery sessions`: lists, shows, exports, repairs and deletes stored sessions.
 
 mod damage;
-mod loop_table;
+pub(crate) mod loop_table;
 mod transfer;
 mod usage;
 

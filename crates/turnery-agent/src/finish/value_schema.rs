@@ -1,6 +1,6 @@
 //! JSON Schema of a final value.
 
-use jsonschema::Validator;
+use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::Value;
 use std::fmt;
 
@@ -35,6 +35,9 @@ impl ValueSchema {
         }
         match jsonschema::validator_for(&schema) {
             Ok(validator) => Ok(Self { schema, validator }),
+            Err(error) if matches!(error.kind(), ValidationErrorKind::Referencing(_)) => {
+                Err(ValueSchemaError(describe_references(&schema)))
+            }
             Err(error) => {
                 let place = error.instance_path().to_string();
                 let reason = format!("{}{error}", place_prefix(&place));
@@ -85,6 +88,45 @@ fn shorten(mut text: String) -> String {
         text.push('…');
     }
     text
+}
+
+/// Returns what is wrong with a schema of which a reference cannot be followed.
+fn describe_references(schema: &Value) -> String {
+    let mut targets = Vec::new();
+    collect_references(schema, &mut targets);
+    let elsewhere = targets.iter().find(|target| !target.starts_with('#'));
+    shorten(match (elsewhere, targets.as_slice()) {
+        (Some(target), _) => format!(
+            "\"$ref\": {target:?} refers to another document, and none is fetched; copy what it refers to into \
+             \"$defs\""
+        ),
+        (None, [target]) => format!("\"$ref\": {target:?} refers to a part that the schema lacks"),
+        (None, targets) => format!(
+            "one of its \"$ref\" refers to a part that the schema lacks: {}",
+            targets.join(", ")
+        ),
+    })
+}
+
+fn collect_references<'s>(schema: &'s Value, targets: &mut Vec<&'s str>) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(target) if name == "$ref" => targets.push(target),
+                    // These hold data, not schemas.
+                    _ if matches!(name.as_str(), "const" | "default" | "enum" | "examples") => {}
+                    member => collect_references(member, targets),
+                }
+            }
+        }
+        Value::Array(members) => {
+            for member in members {
+                collect_references(member, targets);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn move_references(schema: &mut Value) {
@@ -162,6 +204,28 @@ mod tests {
             let refused = ValueSchema::new(schema).expect_err(&text).to_string();
             let begin = "this is not a usable JSON Schema: ";
             assert!(refused.starts_with(begin), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn reference_that_cannot_be_followed_is_named() {
+        for (target, expected) in [
+            (
+                "https://example.org/a.json",
+                "\"$ref\": \"https://example.org/a.json\" refers to another document, and none is fetched; copy what it \
+                 refers to into \"$defs\"",
+            ),
+            (
+                "#/$defs/absent",
+                "\"$ref\": \"#/$defs/absent\" refers to a part that the schema lacks",
+            ),
+        ] {
+            let refused = ValueSchema::new(json!({"properties": {"a": {"$ref": target}}}));
+            let error = refused.unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("this is not a usable JSON Schema: {expected}")
+            );
         }
     }
 

@@ -188,7 +188,8 @@ mod tests {
     use super::*;
     use std::{sync::Barrier, thread};
     use turnery_engine::{
-        CallAnnouncement, CallId, Content, ModelStop, Response, ToolCall, ToolEnvelope, Verdict,
+        CallAnnouncement, CallId, Content, ModelStop, Response, TextValue, ToolCall, ToolEnvelope,
+        Verdict,
     };
     use turnery_models::{Model as _, OfflineModel, Thinking};
 
@@ -209,6 +210,7 @@ mod tests {
             Input::ModelAnswered {
                 response,
                 calls: vec![CallAnnouncement::default()],
+                value: TextValue::Absent,
             },
             Input::Verdict {
                 call_id: call_id.clone(),

@@ -320,7 +320,12 @@ impl<'t> LoopRun<'t> {
                 let toolbox = self.toolbox();
                 let announce = |call| toolbox.announce(call, &self.task.env.workspace);
                 let calls = response.calls().map(announce).collect();
-                self.feed(Input::ModelAnswered { response, calls });
+                let value = self.scope.finish_rule.value_in(&response);
+                self.feed(Input::ModelAnswered {
+                    response,
+                    calls,
+                    value,
+                });
             }
             WorkEvent::Model(StreamItem::End(Err(error))) => self.feed(Input::ModelFailed(error)),
         }

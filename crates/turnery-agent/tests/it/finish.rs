@@ -139,13 +139,47 @@ async fn value_or_prose_ends_the_prompt_as_allowed() {
     }
 }
 
+/// Text that is the value ends the prompt with the first request; text that never is ends it with the third.
+// proves: LASH-120
+#[tokio::test]
+async fn text_that_is_the_value_ends_the_prompt() {
+    let block = "Here it is:\n```json\n{\"rating\": \"low\", \"score\": 2}\n```";
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say(block)]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = run(&session, rating()).await;
+    let value = json!({"rating": "low", "score": 2});
+    assert_eq!(result.outcome, submitted(value));
+    assert_eq!(world.model.requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn prose_instead_of_value_ends_after_three_calls() {
+    let wrong: &[ModelAct] = &[ModelAct::Say(r#"{"rating": "low", "score": 0}"#)];
+    let world = EmbeddingFixture::new(&[wrong; 9]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = run(&session, rating()).await;
+    let Outcome::Stopped(TurnStop::RuntimeError { message }) = result.outcome else {
+        panic!("{:?}", result.outcome);
+    };
+    assert!(
+        message.contains(r#"{"rating": "low", "score": 0}"#),
+        "{message}"
+    );
+    assert_eq!(world.model.requests.lock().unwrap().len(), 3);
+    let last = world.model.request(2);
+    assert!(
+        last.iter().any(|text| text.contains("/score: ")),
+        "{last:?}"
+    );
+}
+
 /// A model that never finishes is stopped at the turn limit, without a last reply in prose.
 #[tokio::test]
 async fn reminders_are_bounded_by_the_turn_limit() {
     let prose: &[ModelAct] = &[ModelAct::Say("It is low.")];
     let world = EmbeddingFixture::with_settings(&[prose; 9], |settings| {
         settings.limits = Limits {
-            turns: 3,
+            turns: 2,
             ..Limits::default()
         };
     });
@@ -155,7 +189,7 @@ async fn reminders_are_bounded_by_the_turn_limit() {
         panic!("{:?}", result.outcome);
     };
     assert_eq!(limit.kind, LimitKind::Turns);
-    assert_eq!(world.model.requests.lock().unwrap().len(), 3);
+    assert_eq!(world.model.requests.lock().unwrap().len(), 2);
 }
 
 /// The usual form of values is part of the tool's description, unless a schema says more.

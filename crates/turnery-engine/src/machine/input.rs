@@ -5,6 +5,7 @@ use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
     ModelError, PlanEntry, Price, Response, Spending, ToolCall, ToolEnvelope, Usage, Verdict,
 };
+use serde_json::Value;
 
 /// Input of a loop.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub enum Input {
         response: Response,
         /// Announcement of each call of the response, in call order.
         calls: Vec<CallAnnouncement>,
+        /// Final value in the text; of effect only for [`Termination::FinishRequired`](super::Termination).
+        value: TextValue,
     },
     /// A model call failed and is retried.
     ModelRetried {
@@ -137,6 +140,18 @@ pub enum Input {
     /// Another process owns the session, so nothing more may be stored. No effect during a commit: the store
     /// reports whether the record was stored.
     LaneLost,
+}
+
+/// Final value in the text of a response without calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum TextValue {
+    /// The text is no value.
+    #[default]
+    Absent,
+    /// The text is a value that cannot end the loop; holds the reasons.
+    Rejected(String),
+    /// The text is a value that ends the loop like a submitted one.
+    Accepted(Value),
 }
 
 /// Properties of a call before it runs.

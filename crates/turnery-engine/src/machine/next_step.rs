@@ -2,12 +2,19 @@
 
 use super::Loop;
 use super::pending_turn::{InputFiltering, NextStep, PendingTurn, QueuedMessage, TurnNotice};
-use super::stage::PendingHook;
+use super::stage::{LoopFailure, PendingHook};
 use crate::{
     Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Outcome, ResponseText,
     Termination, TurnFinish, TurnStop, TurnTrigger, message::join_text,
 };
 use std::collections::VecDeque;
+
+/// Maximum number of reminders in a row that a task ends only with a value (UP-33). A model that ignores them gets no
+/// further call.
+const MAX_REMINDERS: u32 = 2;
+
+/// Length of a response that is quoted in an error. Unit: bytes.
+const MAX_QUOTE_BYTES: usize = 300;
 
 impl Loop {
     /// Starts the loop with its prompt, after the input filter.
@@ -122,6 +129,12 @@ impl Loop {
                 .take_from(&mut self.input_queues.steering);
         }
         if waiting.is_empty() && self.requires_finish() && !faulty!(AcceptProse) {
+            if self.reminder_count == MAX_REMINDERS {
+                let message = describe_prose(&text);
+                let stop = TurnStop::RuntimeError { message };
+                return self.fail_loop(LoopFailure::without_calls(stop, None));
+            }
+            self.reminder_count += 1;
             return self.continue_with(NextStep::Turn(PendingTurn::with_notice(
                 TurnNotice::FinishRequired,
             )));
@@ -236,6 +249,20 @@ impl Loop {
             self.return_undelivered(content);
         }
     }
+}
+
+/// Returns the error of a model that ignores the reminders.
+fn describe_prose(text: &str) -> String {
+    let text = text.trim();
+    let quoted = text.get(..text.floor_char_boundary(MAX_QUOTE_BYTES));
+    let quoted = quoted.unwrap_or_default();
+    let ellipsis = if quoted.len() < text.len() { "…" } else { "" };
+    format!(
+        "the model answered with text {} times, although the task ends only with a value that it submits by \
+         calling `finish`; its last answer: \"{quoted}{ellipsis}\"; try another model, or the other protocol \
+         (tools or code)",
+        MAX_REMINDERS + 1
+    )
 }
 
 fn input_hook_request(content: &[Content]) -> HookRequest {

@@ -117,8 +117,9 @@ pub enum Termination {
     /// Text without calls is the answer (LASH-115).
     #[default]
     Natural,
-    /// Only a tool's decision ends the loop, such as a submitted value (LASH-114). Text without calls is followed by a
-    /// reminder and another turn, and no last reply is requested at the turn limit.
+    /// Only a value or another decision of a tool ends the loop, such as a submitted value (LASH-114). Text without
+    /// calls is followed by a reminder and another turn, unless the host finds the value in it; after two reminders in
+    /// a row the loop fails. No last reply is requested at the turn limit.
     FinishRequired,
 }
 

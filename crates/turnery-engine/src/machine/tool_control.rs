@@ -4,6 +4,7 @@ use super::Loop;
 use super::call_batch::{CallBatch, CallDecision};
 use super::pending_turn::{NextStep, PendingTurn};
 use crate::{EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
+use serde_json::Value;
 
 const FRAME_LIMIT_REACHED: &str =
     "this prompt has opened as many frames as one may; send another prompt to go on";
@@ -44,13 +45,7 @@ impl Loop {
                 let finish = TurnFinish::ToolValue { tool_name, value };
                 NextStep::EndLoop(Outcome::Finished(finish, None))
             }
-            ToolControl::Submit(value) => {
-                if !faulty!(ForgetValue) {
-                    let value = value.clone();
-                    self.emitter.emit(EventKind::FinalValue { value });
-                }
-                NextStep::EndLoop(Outcome::Finished(TurnFinish::FinalValue { value }, None))
-            }
+            ToolControl::Submit(value) => self.submit(value),
             ToolControl::Fail => stopped(TurnStop::ToolFailure {
                 message: format!("{tool_name}: {text}"),
             }),
@@ -64,5 +59,14 @@ impl Loop {
                 NextStep::EndLoop(Outcome::FrameSwitch { frame_id, task })
             }
         })
+    }
+
+    /// Shows a final value of the model, which ends the loop (LASH-10).
+    pub(super) fn submit(&mut self, value: Value) -> NextStep {
+        if !faulty!(ForgetValue) {
+            let value = value.clone();
+            self.emitter.emit(EventKind::FinalValue { value });
+        }
+        NextStep::EndLoop(Outcome::Finished(TurnFinish::FinalValue { value }, None))
     }
 }

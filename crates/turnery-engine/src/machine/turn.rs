@@ -2,7 +2,7 @@
 
 use super::pending_turn::{NextStep, PendingTurn, TurnNotice};
 use super::stage::{LoopFailure, PendingHook};
-use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage};
+use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage, TextValue};
 use crate::{
     EventKind, HookRequest, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
     ModelErrorKind, ModelStop, Outcome, ProviderFailure, Response, ResponseLimitError,
@@ -15,6 +15,8 @@ const EMPTY_RESPONSE: &str =
 
 const FINISH_REMINDER: &str = "A reply in prose does not end this task. Call `finish` with the result, or \
     `submit_error` if there can be none.";
+
+const VALUE_REJECTED: &str = " The value in your reply does not fit its schema either:\n";
 
 const OVERFLOW_NOTICE: &str =
     "The context window was full, so your reply was cut off. Go on with the task.";
@@ -40,14 +42,17 @@ impl Loop {
             self.emit_message(Message::System { text });
         }
         self.was_reminded = turn.notice == Some(TurnNotice::FinishRequired);
+        let rejection = self.value_rejection.take();
         let notice = match turn.notice {
             Some(TurnNotice::FinishRequired) if faulty!(ForgetReminder) => None,
-            Some(TurnNotice::FinishRequired) => Some(FINISH_REMINDER),
-            Some(TurnNotice::Overflow) => Some(OVERFLOW_NOTICE),
+            Some(TurnNotice::FinishRequired) => Some(match rejection {
+                Some(reasons) => format!("{FINISH_REMINDER}{VALUE_REJECTED}{reasons}"),
+                None => FINISH_REMINDER.to_owned(),
+            }),
+            Some(TurnNotice::Overflow) => Some(OVERFLOW_NOTICE.to_owned()),
             None => None,
         };
         if let Some(text) = notice {
-            let text = text.to_owned();
             self.emit_message(Message::System { text });
         }
         if let Some(message) = turn.prompt {
@@ -152,6 +157,7 @@ impl Loop {
         &mut self,
         mut response: Response,
         announced: Vec<CallAnnouncement>,
+        value: TextValue,
     ) {
         // Free the draft of a long response before the response itself is shared.
         let Some(ResponseDraft { message_id, .. }) = self.take_draft() else {
@@ -178,6 +184,7 @@ impl Loop {
                 NextStep::EndLoop(Outcome::Stopped(stop))
             }
             ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
+                self.reminder_count = 0;
                 let calls = response.calls().cloned().collect();
                 self.settle_response(message_id, response.into_assistant_message());
                 return self.start_calls(CallBatch::new(calls, usage, &announced), announced);
@@ -188,9 +195,18 @@ impl Loop {
                     return self.fail_empty_response(message_id, response);
                 }
                 let message = self.settle_response(message_id, response.into_assistant_message());
-                let next = NextStep::ModelDone {
-                    text: ResponseText::from_message(message),
-                    checkpoint_passed: false,
+                let next = match value {
+                    TextValue::Accepted(value) if self.requires_finish() => self.submit(value),
+                    value => {
+                        self.value_rejection = match value {
+                            TextValue::Rejected(reasons) => Some(reasons),
+                            TextValue::Absent | TextValue::Accepted(_) => None,
+                        };
+                        NextStep::ModelDone {
+                            text: ResponseText::from_message(message),
+                            checkpoint_passed: false,
+                        }
+                    }
                 };
                 return self.finish_turn(usage, Vec::new(), next);
             }

@@ -67,8 +67,13 @@ impl Oracle {
             Outcome::Finished(TurnFinish::AssistantMessage { .. }, _) => {
                 last == Some(Stop) && by_itself
             }
-            Outcome::Finished(TurnFinish::FinalValue { .. } | TurnFinish::ToolValue { .. }, _)
-            | Outcome::FrameSwitch { .. } => last == Some(ToolUse) && by_itself,
+            // The value is submitted by a call, or is the text.
+            Outcome::Finished(TurnFinish::FinalValue { .. }, _) => {
+                matches!(last, Some(ToolUse | Stop)) && by_itself
+            }
+            Outcome::Finished(TurnFinish::ToolValue { .. }, _) | Outcome::FrameSwitch { .. } => {
+                last == Some(ToolUse) && by_itself
+            }
             Outcome::Stopped(stop) => match stop {
                 TurnStop::Incomplete => last == Some(Length) && by_itself,
                 TurnStop::ProviderError(_) => matches!(last, Some(Error | GuardRail)) && by_itself,

@@ -4,7 +4,7 @@ use crate::{
     CallAnnouncement, CallDetail, ChildUsage, CompactionBlock, Content, ContextSize, Effect, Event,
     EventKind, HookRequest, HookVerdict, Input, LimitKind, LlmMessage, Loop, LoopFinish, LoopSpec,
     Message, ModelDelta, ModelError, ModelErrorKind, ModelStop, Outcome, ReachedLimit, Recorder,
-    Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
+    Response, TextValue, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
     message::join_text,
     oracle::{Oracle, check_record},
 };
@@ -279,7 +279,11 @@ pub(crate) fn model_answered(
         tool_results: Vec::new(),
         request: None,
     };
-    Input::ModelAnswered { response, calls }
+    Input::ModelAnswered {
+        response,
+        calls,
+        value: TextValue::Absent,
+    }
 }
 
 pub(crate) fn text_answer(text: &str) -> Input {
@@ -388,7 +392,11 @@ pub(crate) fn parallel_calls(ids: &[&str], beside: &[&str]) -> Input {
     let calls = announcements(&response.content, |call| {
         beside.contains(&call.call_id.as_str())
     });
-    Input::ModelAnswered { response, calls }
+    Input::ModelAnswered {
+        response,
+        calls,
+        value: TextValue::Absent,
+    }
 }
 
 /// Builds the result of a call that decides about its loop.

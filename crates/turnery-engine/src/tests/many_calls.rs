@@ -3,8 +3,8 @@
 use super::fixtures::spec_with_limits;
 use crate::{
     CallAnnouncement, Content, Effect, EventKind, Input, Limits, Loop, LoopFinish, ModelStop,
-    Outcome, Response, ResponseLimits, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict,
-    recover_interrupted_loops, visits::visit_count,
+    Outcome, Response, ResponseLimits, TextValue, Timestamp, ToolCall, ToolEnvelope, TurnStop,
+    Verdict, recover_interrupted_loops, visits::visit_count,
 };
 
 fn many(count: usize) -> Input {
@@ -30,7 +30,11 @@ fn many(count: usize) -> Input {
         ..CallAnnouncement::default()
     };
     let calls = vec![parallel; count];
-    Input::ModelAnswered { response, calls }
+    Input::ModelAnswered {
+        response,
+        calls,
+        value: TextValue::Absent,
+    }
 }
 
 fn start() -> Loop {

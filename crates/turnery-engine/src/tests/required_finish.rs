@@ -5,8 +5,9 @@ use super::harness::{
     LoopHarness, allow, calls_answer, control_envelope, limit, steer, text_answer, tool_ended,
 };
 use crate::{
-    Effect, Input, LimitKind, Limits, Loop, LoopSpec, Message, Outcome, Termination, Timestamp,
-    ToolChoice, ToolControl, ToolEnvelope, ToolErrorKind, TurnFinish, TurnStop,
+    Effect, EventKind, Input, LimitKind, Limits, Loop, LoopSpec, Message, Outcome, Termination,
+    TextValue, Timestamp, ToolChoice, ToolControl, ToolEnvelope, ToolErrorKind, TurnFinish,
+    TurnStop,
 };
 use serde_json::json;
 
@@ -118,6 +119,102 @@ fn reminders_end_at_turn_limit() {
     assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns(reached)));
     let stopped = "[Agent stopped: Max turns reached (2/2)]";
     assert_eq!(system_messages(script), [REMINDER, stopped]);
+}
+
+fn text_with_value(text: &str, value: TextValue) -> Input {
+    let Input::ModelAnswered {
+        response, calls, ..
+    } = text_answer(text)
+    else {
+        unreachable!("an answer");
+    };
+    Input::ModelAnswered {
+        response,
+        calls,
+        value,
+    }
+}
+
+/// The value is on the stream and is the outcome, as if it had been submitted.
+// proves: LASH-114
+#[test]
+fn value_in_text_ends_the_loop() {
+    let value = json!({"rating": "low"});
+    let input = text_with_value("{}", TextValue::Accepted(value.clone()));
+    let (script, outcome) = outcome_of(spec(5), vec![input]);
+    let finish = TurnFinish::FinalValue {
+        value: value.clone(),
+    };
+    assert_eq!(outcome, Outcome::Finished(finish, None));
+    let record = script.recorder.into_record().unwrap();
+    let shown = record.events.iter().filter_map(|event| match &event.kind {
+        EventKind::FinalValue { value } => Some(value),
+        _ => None,
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), [&value]);
+}
+
+/// Where prose may end the loop, its text is the answer whatever it contains.
+#[test]
+fn value_in_text_is_prose_where_prose_is_allowed() {
+    let natural = LoopSpec {
+        termination: Termination::Natural,
+        ..spec(5)
+    };
+    let input = text_with_value("1", TextValue::Accepted(json!(1)));
+    let (_, outcome) = outcome_of(natural, vec![input]);
+    let finish = TurnFinish::AssistantMessage { text: "1".into() };
+    assert_eq!(outcome, Outcome::Finished(finish, None));
+}
+
+/// The reasons follow the reminder, and belong to one reply.
+#[test]
+fn rejected_value_in_text_is_explained() {
+    let rejected = TextValue::Rejected("\"rating\" is a required property".to_owned());
+    let inputs = vec![
+        text_with_value("{}", rejected),
+        text_answer("It is low."),
+        text_with_value("1", TextValue::Accepted(json!(1))),
+    ];
+    let (script, _) = outcome_of(spec(5), inputs);
+    let explained = format!(
+        "{REMINDER} The value in your reply does not fit its schema either:\n\"rating\" is a required property"
+    );
+    assert_eq!(system_messages(script), [&explained, REMINDER]);
+}
+
+/// The error says what the model answered. Calls begin the count of reminders anew.
+// proves: UP-33
+#[test]
+fn third_prose_in_a_row_ends_the_loop() {
+    let failed = ToolEnvelope::failed(ToolErrorKind::Validation, "no");
+    let long = "It is low. ".repeat(50);
+    let inputs = vec![
+        text_answer("one"),
+        text_answer("two"),
+        calls_answer(&["a"]),
+        allow("a"),
+        tool_ended("a", failed),
+        text_answer("three"),
+        text_answer("four"),
+        text_answer(&long),
+    ];
+    let (script, outcome) = outcome_of(spec(50), inputs);
+    let Outcome::Stopped(TurnStop::RuntimeError { message }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    for part in [
+        "text 3 times",
+        "`finish`",
+        "\"It is low.",
+        "…\"",
+        "another model",
+        "protocol",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(message.len() < 600, "{message}");
+    assert_eq!(system_messages(script), [REMINDER; 4]);
 }
 
 /// Steering takes the place of the reminder. The time limit still stops the loop.

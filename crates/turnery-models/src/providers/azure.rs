@@ -17,6 +17,8 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     url_variable: "AZURE_OPENAI_ENDPOINT",
     read_url: azure_url,
     key_variable: "AZURE_OPENAI_API_KEY",
+    // A deployment is named after its model unless its owner chose another name. A list of deployments does not exist.
+    models: openai::MODELS,
     domain: "azure.com",
     other_domains: &["azure.us", "azure.cn"],
     enforces_schemas: true,

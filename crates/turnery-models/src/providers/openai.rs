@@ -14,13 +14,16 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     url_variable: "OPENAI_BASE_URL",
     key_variable: "OPENAI_API_KEY",
     offers_default_model: true,
-    models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
+    models: MODELS,
     takes_documents: true,
     domain: "openai.com",
     enforces_schemas: true,
     quirks: QUIRKS,
     ..KnownProvider::DEFAULT
 };
+
+/// Usual models of OpenAI, on whichever host of OpenAI or Azure.
+pub(super) const MODELS: &[&str] = &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"];
 
 /// Quirks of OpenAI's own models, on whichever host of OpenAI or Azure.
 pub(super) const QUIRKS: Quirks = Quirks {

@@ -14,7 +14,7 @@ use server::{
     text_delta, thinking_delta, tool_call, tool_result, without_fingerprint,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelStop, Response, Usage};
-use turnery_models::{Api, Thinking};
+use turnery_models::{Api, ModelName, ModelRegistry, ProviderConfig, Thinking};
 
 /// A stream of OpenAI or DeepSeek: reasoning, text, two calls by index, usage at the end.
 pub(crate) const ANSWER: &str = r#": OPENROUTER PROCESSING
@@ -193,4 +193,29 @@ async fn history_is_sent_completely() {
             .starts_with("POST /v1/chat/completions HTTP/1.1")
     );
     assert!(requests[0].0.contains("authorization: Bearer sk-test"));
+}
+
+/// Ollama at any address has levels for Qwen; other servers of one's own have an argument of its template.
+#[tokio::test]
+async fn ollama_at_another_port_gets_levels_for_qwen() {
+    let effort = json!({"reasoning_effort": "high"});
+    let template = json!({"chat_template_kwargs": {"enable_thinking": true}});
+    for (provider, expected) in [("ollama", effort), ("desk", template)] {
+        let server = serve(vec![event_response(ANSWER)]).await;
+        let config = ProviderConfig::new(provider, Api::OpenAi, format!("{}/v1", server.base_url));
+        let registry = ModelRegistry::new(vec![config]);
+        let model = registry.model(&ModelName::new(provider, "qwen3:8b"));
+        let mut request = hello_request();
+        request.thinking = Thinking::High;
+        let (response, _) = call_for_deltas(&*model.expect("a model"), request).await;
+        response.expect("an answer");
+        let body = &server.bodies()[0];
+        let mut sent = json!({});
+        for field in ["reasoning_effort", "chat_template_kwargs"] {
+            if let Some(value) = body.get(field) {
+                sent[field] = value.clone();
+            }
+        }
+        assert_eq!(sent, expected, "{provider}: {body}");
+    }
 }

@@ -62,6 +62,10 @@ impl Tool for FunctionTool {
         self.spec.clone()
     }
 
+    fn name(&self) -> String {
+        self.spec.name.clone()
+    }
+
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: self.spec.name.clone(),

@@ -64,6 +64,10 @@ impl Tool for McpTool {
         self.spec.clone()
     }
 
+    fn name(&self) -> String {
+        self.spec.name.clone()
+    }
+
     fn kind(&self) -> CallKind {
         match self.is_read_only {
             true => CallKind::Fetch,

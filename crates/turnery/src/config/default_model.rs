@@ -15,10 +15,10 @@ pub(crate) fn choose_default_model(
     stored: &[String],
     has_answered: impl Fn(&ProviderConfig) -> bool,
 ) -> ModelName {
-    let with_key = |it: &&ProviderConfig| it.key.is_some();
+    let with_key = |it: &&ProviderConfig| it.key.is_some() && it.require_key().is_ok();
     let general = all
         .iter()
-        .filter(|it| it.offers_default_model() && it.key.is_some());
+        .filter(|it| it.offers_default_model() && with_key(it));
     let logged_in = stored.iter().filter_map(|name| {
         let mut all = all.iter();
         all.find(|it| it.name == *name && it.require_key().is_ok())
@@ -85,6 +85,25 @@ mod tests {
         assert_eq!(choose(&[&mistral, &ollama, &own], &[]), "mistral/m1");
         assert_eq!(choose(&[&mistral, &lab, &own], &["lab"]), "lab/l1");
         assert_eq!(choose(&[&mistral, &openai, &lab], &["lab"]), "openai/g1");
+    }
+
+    /// Its usual deployments are named after the models. Without an address nobody can be asked.
+    #[test]
+    fn azure_is_chosen_if_nothing_else_is_set_up() {
+        let chosen = |variables: &[(&str, &str)]| {
+            let lookup = |name: &str| {
+                let mut all = variables.iter();
+                all.find(|it| it.0 == name).map(|it| it.1.to_owned())
+            };
+            let all = ProviderConfig::standard_from_env(&lookup);
+            choose_default_model(&all, &[], |_| false)
+        };
+        let key = ("AZURE_OPENAI_API_KEY", "k");
+        let address = ("AZURE_OPENAI_ENDPOINT", "https://acme.openai.azure.com");
+        assert_eq!(chosen(&[key, address]).provider, "azure");
+        assert_eq!(chosen(&[key]).provider, "offline");
+        let other = ("MISTRAL_API_KEY", "k");
+        assert_eq!(chosen(&[key, other]).provider, "mistral");
     }
 
     #[test]

@@ -77,17 +77,22 @@ impl McpEntry {
     fn to_server(&self, name: &str, lookup: EnvLookup<'_>) -> McpServer {
         let way = match (&self.command, &self.url) {
             (Some(command), _) => {
-                resolve_values(&self.env, lookup).map(|env| McpTransport::Stdio {
-                    command: command.into(),
-                    args: self.args.clone(),
-                    env,
-                })
+                let env = resolve_values(&self.env, lookup);
+                env.map_err(|it| it.to_string())
+                    .map(|env| McpTransport::Stdio {
+                        command: command.into(),
+                        args: self.args.clone(),
+                        env,
+                    })
             }
             (None, Some(url)) => {
-                resolve_values(&self.headers, lookup).map(|headers| McpTransport::Http {
-                    url: url.reveal().to_owned(),
-                    headers,
-                })
+                let headers = resolve_values(&self.headers, lookup);
+                headers
+                    .map_err(|it| it.to_string())
+                    .map(|headers| McpTransport::Http {
+                        url: url.reveal().to_owned(),
+                        headers,
+                    })
             }
             (None, None) => Err("neither command nor url is set".to_owned()),
         };
@@ -174,7 +179,7 @@ mod tests {
                 McpServer {
                     name: "gone".to_owned(),
                     transport: McpTransport::Unusable(
-                        "the environment variable NOT_SET is not set".to_owned()
+                        "a needs the environment variable NOT_SET, which is not set".to_owned()
                     ),
                     timeout: None,
                 },

@@ -11,12 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{task::JoinHandle, time::timeout};
+use turnery_engine::{ModelError, ModelErrorKind};
 use turnery_models::{ProviderConfig, ServedModel, is_listed_model, is_loopback, served_models};
 
 /// Environment variable that restricts queries to addresses that the user configured if set to `off`.
 const LOCAL_SERVERS_VARIABLE: &str = "TURNERY_LOCAL_SERVERS";
 /// Timeout of a query to this machine, and time that a session waits for other servers.
 pub(crate) const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout of a query on which the choice of the model depends.
+const DECISIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a query to another machine.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which the answer of a server without a key is fresh: it may be started at any time.
@@ -41,6 +44,8 @@ pub(crate) struct ModelLists {
 pub(crate) enum QueriedProviders {
     /// Those without a key, which decide which model is used by default. Waits for a short time.
     Keyless,
+    /// Those that the user has set up without saying which models they have. Waits for each of them.
+    Configured,
     /// All whose key and address are known.
     All,
 }
@@ -64,8 +69,8 @@ struct Answer {
     /// Address that was queried.
     address: String,
     asked_at: Instant,
-    /// The models, or a sentence that says why there are none; `None` while the answer is awaited.
-    list: Option<Result<Vec<ServedModel>, String>>,
+    /// The models, or why there are none; `None` while the answer is awaited.
+    list: Option<Result<Vec<ServedModel>, ModelError>>,
 }
 
 impl Answer {
@@ -89,6 +94,7 @@ impl ModelLists {
         let (mut whole, mut brief) = (Vec::new(), Vec::new());
         let is_asked = |it: &&ProviderConfig| match queried {
             QueriedProviders::Keyless => it.is_keyless(),
+            QueriedProviders::Configured => is_configured(it),
             QueriedProviders::All => it.require_key().is_ok(),
         };
         for provider in all.iter().filter(is_asked) {
@@ -97,19 +103,23 @@ impl ModelLists {
             }
             if !asks_all && provider.has_default_address() {
                 let off = format!("{LOCAL_SERVERS_VARIABLE} is off");
+                let off = ModelError::new(ModelErrorKind::Network, off);
                 store_answer(&self.answers, provider, Some(Err(off)));
                 continue;
             }
             store_answer(&self.answers, provider, None);
             let is_here = is_loopback(&provider.base_url);
-            let limit = match is_here {
-                true => LOCAL_TIMEOUT,
-                false => REMOTE_TIMEOUT,
+            let limit = match (queried, is_here) {
+                (QueriedProviders::Configured, _) => DECISIVE_TIMEOUT,
+                (QueriedProviders::Keyless | QueriedProviders::All, true) => LOCAL_TIMEOUT,
+                (QueriedProviders::Keyless | QueriedProviders::All, false) => REMOTE_TIMEOUT,
             };
             let query = self.query(provider.clone(), limit);
             match queried {
                 QueriedProviders::Keyless if !is_here => brief.push(query),
-                QueriedProviders::Keyless | QueriedProviders::All => whole.push(query),
+                QueriedProviders::Keyless
+                | QueriedProviders::Configured
+                | QueriedProviders::All => whole.push(query),
             }
         }
         // Each query ends by itself; those that take longer go on in the background.
@@ -177,14 +187,19 @@ impl ModelLists {
 
     /// Returns a sentence that says why a provider has no list.
     pub(crate) fn failure(&self, provider: &ProviderConfig) -> Option<String> {
+        Some(self.error(provider)?.message)
+    }
+
+    /// Returns a sentence that says why a provider has refused to list its models, if that is why it has no list.
+    pub(crate) fn refusal(&self, provider: &ProviderConfig) -> Option<String> {
+        let error = self.error(provider)?;
+        (error.kind == ModelErrorKind::Auth).then_some(error.message)
+    }
+
+    fn error(&self, provider: &ProviderConfig) -> Option<ModelError> {
         let answers = self.answers();
-        answers
-            .answer_of(provider)?
-            .list
-            .as_ref()?
-            .as_ref()
-            .err()
-            .cloned()
+        let list = answers.answer_of(provider)?.list.as_ref()?;
+        list.as_ref().err().cloned()
     }
 
     /// Returns true if the provider is a keyless server that did not answer or reported no models.
@@ -227,6 +242,11 @@ impl ModelLists {
     }
 }
 
+/// Returns true for a provider that the user has set up, and that can be asked for its models.
+pub(crate) fn is_configured(provider: &ProviderConfig) -> bool {
+    !provider.has_default_address() && provider.require_key().is_ok()
+}
+
 fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -235,7 +255,7 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
 fn store_answer(
     answers: &Mutex<Answers>,
     provider: &ProviderConfig,
-    list: Option<Result<Vec<ServedModel>, String>>,
+    list: Option<Result<Vec<ServedModel>, ModelError>>,
 ) {
     let mut answers = lock(answers);
     answers.applied = None;
@@ -277,12 +297,15 @@ impl Answers {
     }
 }
 
-/// Returns the models to offer: all of a keyless server; else the usual ones, and well-known ones that the provider lists,
+/// Returns the models to offer: all of a keyless server, those of a provider without usual models; else the usual ones, and well-known ones that the provider lists,
 /// since its list also holds models that do not chat.
 fn offered_models(provider: &ProviderConfig, listed: &[ServedModel]) -> Vec<String> {
     let names = listed.iter().map(|model| &model.name);
     if provider.is_keyless() {
         return names.cloned().collect();
+    }
+    if provider.models.is_empty() {
+        return names.take(MAX_FURTHER_MODELS).cloned().collect();
     }
     let further = names
         .filter(|name| is_listed_model(name) && !provider.models.contains(name))

@@ -84,11 +84,21 @@ fn configure_provider(
         provider.key = Some(read_key_file(&path)?);
         provider.key_hint = path.display().to_string();
     }
-    let headers = resolve_values(&entry.headers, lookup)?;
-    if !headers.is_empty() {
-        let headers = headers.into_iter();
-        provider.headers = headers.map(|(name, value)| (name, value.into())).collect();
-        provider.check_headers()?;
+    match resolve_values(&entry.headers, lookup) {
+        Ok(headers) if headers.is_empty() => {}
+        Ok(headers) => {
+            let headers = headers.into_iter();
+            provider.headers = headers.map(|(name, value)| (name, value.into())).collect();
+            provider.check_headers()?;
+        }
+        Err(unset) => {
+            tracing::warn!(
+                "{}:{}: providers.{name} cannot be used: its header {unset}",
+                file.display(),
+                entry.line
+            );
+            provider.unset_variable = Some(unset.variable);
+        }
     }
     if let Some(path) = &entry.ca_file {
         provider.ca_file = Some(resolve_path(path, file));
@@ -262,10 +272,6 @@ mod tests {
                 "Host = \"s3cret\"",
                 "the header Host is set by turnery itself",
             ),
-            (
-                "A = { env = \"NOT_SET\" }",
-                "the environment variable NOT_SET is not set",
-            ),
         ] {
             let content = format!("[providers.openai]\nheaders = {{ {header} }}\n");
             let error = configured(Path::new("c.toml"), &content).unwrap_err();
@@ -274,6 +280,24 @@ mod tests {
                 format!("c.toml:1: providers.openai: {problem}")
             );
         }
+    }
+
+    /// Other providers are not affected, and a key from `turnery login` does not replace the header.
+    #[test]
+    fn unset_header_variable_disables_one_provider() {
+        let content = "[providers.desk]\napi = \"openai\"\nbase_url = \"http://desk/v1\"\nmodels = [\"m\"]\n\
+             headers = { A = \"1\", X-Token = { env = \"NOT_SET\" } }\n";
+        let all = configured(Path::new("c.toml"), content).unwrap();
+        let desk = find(&all, "desk");
+        let missing = desk.require_key().unwrap_err();
+        assert!(missing.hint.starts_with("NOT_SET ("), "{missing:?}");
+        assert!(!desk.is_keyless(), "it would be asked for its models");
+        assert_eq!(find(&all, "openai").require_key(), Ok(()));
+        let keyed = format!("{content}key_env = \"DESK_KEY\"\n");
+        let all = configured(Path::new("c.toml"), &keyed).unwrap();
+        let desk = [find(&all, "desk").clone()];
+        let chosen = crate::config::default_model::choose_default_model(&desk, &[], |_| true);
+        assert_eq!(chosen.to_string(), "offline");
     }
 
     #[test]

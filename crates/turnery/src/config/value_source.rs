@@ -90,23 +90,44 @@ pub(super) fn check_values(
     }
 }
 
-/// Returns the values by name, or which variable is not set.
+/// A value cannot be read, because its variable is not set.
+#[derive(Debug, PartialEq)]
+pub(super) struct UnsetVariable {
+    /// Name of the value.
+    pub(super) value: String,
+    pub(super) variable: String,
+}
+
+impl fmt::Display for UnsetVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, variable } = self;
+        write!(
+            f,
+            "{value} needs the environment variable {variable}, which is not set"
+        )
+    }
+}
+
+/// Returns the values by name.
 pub(super) fn resolve_values(
     values: &BTreeMap<String, ValueSource>,
     lookup: EnvLookup<'_>,
-) -> Result<Vec<(String, String)>, String> {
-    let value = |given: &ValueSource| match given {
-        ValueSource::Plain(SecretText(value)) => Ok(value.clone()),
+) -> Result<Vec<(String, String)>, UnsetVariable> {
+    let value = |value: &String, given: &ValueSource| match given {
+        ValueSource::Plain(SecretText(text)) => Ok(text.clone()),
         ValueSource::Variable(Variable { env, prefix }) => {
             let name = env.as_deref().unwrap_or_default();
             match lookup(name) {
-                Some(value) => Ok(format!("{prefix}{value}")),
-                None => Err(format!("the environment variable {name} is not set")),
+                Some(text) => Ok(format!("{prefix}{text}")),
+                None => Err(UnsetVariable {
+                    value: value.clone(),
+                    variable: name.to_owned(),
+                }),
             }
         }
     };
     let pairs = values.iter();
     pairs
-        .map(|(name, given)| Ok((name.clone(), value(given)?)))
+        .map(|(name, given)| Ok((name.clone(), value(name, given)?)))
         .collect()
 }

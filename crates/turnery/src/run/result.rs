@@ -2,6 +2,7 @@
 
 use super::exit::{self, PromptExit};
 use crate::run::try_models::{self, CandidateReport, ChangesReport};
+use crate::sessions::loop_table::model_name;
 use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::Value;
@@ -144,6 +145,9 @@ impl RunResult {
         let candidates = try_models::candidate_reports(result);
         try_models::report_candidates(&candidates);
         let winner = try_models::winning_model(&candidates);
+        // Another model than the chosen one may have taken over.
+        let answered = result.loops.last().map(|record| model_name(record));
+        let answered = answered.filter(|name| !name.is_empty());
         let bill = CostReport::new(&result.usage_report(), price);
         // All zeros mean that no provider reported usage.
         let usage = Some(bill.total_usage()).filter(|usage| *usage != Usage::default());
@@ -167,7 +171,7 @@ impl RunResult {
                 .map(millionths_to_units),
             usage,
             turns: result.turns,
-            model: winner.or(Some(model)),
+            model: winner.or(answered).or(Some(model)),
             sandbox: None,
             candidates,
             changes: result.changes.as_ref().map(ChangesReport::from),

@@ -7,7 +7,8 @@ use std::{
     io::{self, Write},
     sync::Arc,
 };
-use turnery_engine::{LoopId, LoopRecord, context::loop_chain};
+use turnery_engine::{LoopId, LoopRecord, Message, context::loop_chain};
+use turnery_models::ModelName;
 
 /// Longest name of a model. Unit: characters.
 const MODEL_WIDTH: usize = 40;
@@ -64,10 +65,24 @@ fn outcome_name(record: &LoopRecord) -> &'static str {
     outcome.map_or("", |outcome| outcome.report().name)
 }
 
-fn model_name(record: &LoopRecord) -> String {
-    match &record.config {
+/// Returns the model that gave the last answer of a loop, or that the loop was begun with if none did.
+pub(crate) fn model_name(record: &LoopRecord) -> String {
+    let answered = record.messages.iter().rev().find_map(|message| {
+        let Message::Assistant {
+            provider,
+            request: Some(request),
+            error: None,
+            ..
+        } = &message.message
+        else {
+            return None;
+        };
+        // The response may name a version of the model.
+        Some(ModelName::new(provider, &request.model).to_string())
+    });
+    answered.unwrap_or_else(|| match &record.config {
         Some(config) if config.model.is_empty() => config.provider.clone(),
         Some(config) => format!("{}/{}", config.provider, config.model),
         None => String::new(),
-    }
+    })
 }

@@ -79,6 +79,12 @@ fn configure(home: &Home, a: &Provider, b: &Provider, priced: &[&str]) -> PathBu
             provider.address
         ));
     }
+    // Always out of credit.
+    let c = Provider::start(&[json!(402)]);
+    text.push_str(&format!(
+        "[providers.c]\napi = \"openai\"\nbase_url = \"http://{}/v1\"\n",
+        c.address
+    ));
     for name in priced {
         text.push_str(&format!(
             "[models.\"{name}\"]\ncontext_window = 100_000_000\nprice = {{ input = 2, output = 4 }}\n"
@@ -106,6 +112,7 @@ async fn second_model_takes_over_for_the_prompt() {
         .collect();
     let result = lines.last().expect("a result");
     assert_eq!(result["text"], "from b", "{result}");
+    assert_eq!(result["model"], "b/second", "{result}");
     // Two answers at 2 + 2 each.
     assert_eq!(result["cost"], 8.0, "{result}");
     assert_eq!(
@@ -117,6 +124,8 @@ async fn second_model_takes_over_for_the_prompt() {
     assert_eq!(retried.len(), 1, "{}", run.stdout);
     assert!(retried[0].contains("a has no credit left"), "{retried:?}");
     assert!(retried[0].contains("b/second takes over."), "{retried:?}");
+    let warning = "fallback names missing/model, but there is no provider \"missing\"";
+    assert!(run.stderr.contains(warning), "{run:?}");
 
     let id = result["session_id"].as_str().expect("an id");
     let usage = home
@@ -135,6 +144,15 @@ async fn second_model_takes_over_for_the_prompt() {
         shown.contains("takes over"),
         "the attempt is recorded: {shown}"
     );
+
+    let table = home.run(&["sessions", "show", id]).await.stdout;
+    let row = table.lines().find(|line| line.contains("finished"));
+    assert!(row.is_some_and(|row| row.ends_with("b/second")), "{table}");
+
+    // The first model fails again; the user is told once.
+    let told = home.run(&["run", "--model", "c/third", "go"]).await;
+    assert_eq!(told.stdout, "from b\n", "{told:?}");
+    assert_eq!(told.stderr.matches("takes over").count(), 1, "{told:?}");
 
     let next = home.run(&["run", "--session", id, "again"]).await;
     assert_eq!(next.stdout, "from a\n", "{next:?}");

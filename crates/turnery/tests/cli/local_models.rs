@@ -173,7 +173,98 @@ async fn run_reports_hanging_server() {
     let reason = format!("openai at http://{at}/v1 does not answer");
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains(&reason), "{said:?}");
+    let note = format!("waiting for the list of models of openai at http://{at}/v1");
+    assert!(said.stderr.contains(&note), "{said:?}");
     drop(listener);
+}
+
+/// Starts a server that takes longer for its list than a session waits for other lists.
+fn start_slow_server() -> SocketAddr {
+    fake_http::serve(|request| {
+        if request.head[0].starts_with("GET ") {
+            std::thread::sleep(Duration::from_millis(2500));
+        }
+        Some(answer_request(&request))
+    })
+}
+
+/// A provider that the user has set up is waited for, with a key and without.
+#[tokio::test]
+async fn run_waits_for_list_of_configured_provider() {
+    for key in ["", "key_env = \"DESK_KEY\"\n"] {
+        let home = Home::new();
+        let at = start_slow_server();
+        let config =
+            format!("[providers.desk]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\n{key}");
+        home.write_file("turnery/config.toml", &config);
+        let mut command = home.command(&["run", "who are you?"]);
+        command.env("DESK_KEY", "k-12345");
+        let said = wait_with_output(command.spawn().expect("started")).await;
+        let expected = (Some(0), "I am tiny-1\n");
+        assert_eq!((said.code, said.stdout.as_str()), expected, "{said:?}");
+        let note = "waiting for the list of models of desk";
+        assert!(said.stderr.contains(note), "{said:?}");
+    }
+}
+
+/// A provider with a key that does not list its models is an error too.
+#[tokio::test]
+async fn run_reports_configured_provider_without_list() {
+    let home = Home::new();
+    let at = unused_address();
+    let config = format!(
+        "[providers.desk]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\nkey_env = \"DESK_KEY\"\n"
+    );
+    home.write_file("turnery/config.toml", &config);
+    let mut command = home.command(&["run", "hello"]);
+    command.env("DESK_KEY", "k-12345");
+    let said = wait_with_output(command.spawn().expect("started")).await;
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+    let reason = format!("desk at http://{at}/v1 does not answer with a list of models");
+    assert!(said.stderr.contains(&reason), "{said:?}");
+}
+
+/// A refused key is called that.
+#[tokio::test]
+async fn run_reports_refused_key_of_configured_provider() {
+    let home = Home::new();
+    let at = fake_http::serve(|_| {
+        let body = json!({"error": {"message": "no such key"}}).to_string();
+        let kind = "application/json";
+        Some(fake_http::response("401 Unauthorized", kind, &body))
+    });
+    let config = format!(
+        "[providers.desk]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\nkey_env = \"DESK_KEY\"\n"
+    );
+    home.write_file("turnery/config.toml", &config);
+    let mut command = home.command(&["run", "hello"]);
+    command.env("DESK_KEY", "k-12345");
+    let said = wait_with_output(command.spawn().expect("started")).await;
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+    let reason = "desk refuses the key: check DESK_KEY (it said: no such key)";
+    assert!(said.stderr.contains(reason), "{said:?}");
+    assert!(!said.stderr.contains("does not answer"), "{said:?}");
+}
+
+/// Only the provider whose header lacks its variable is unusable.
+#[tokio::test]
+async fn unset_header_variable_is_named() {
+    let home = Home::new();
+    let at = start_server();
+    let config = format!(
+        "[providers.gone]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\nmodels = [\"m\"]\n\
+         headers = {{ X-Team = {{ env = \"NOT_SET\" }} }}\n\
+         [providers.desk]\napi = \"openai\"\nbase_url = \"http://{at}/v1\"\n"
+    );
+    home.write_file("turnery/config.toml", &config);
+    let said = home.run(&["run", "--model", "desk/tiny-2", "hello"]).await;
+    assert_eq!(said.stdout, "I am tiny-2\n", "{said:?}");
+    for part in ["providers.gone", "X-Team", "NOT_SET"] {
+        assert!(said.stderr.contains(part), "{part}: {said:?}");
+    }
+    let said = home.run(&["run", "--model", "gone/m", "hello"]).await;
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+    assert!(said.stderr.contains("gone cannot be used"), "{said:?}");
 }
 
 /// Returns the models offered in an editor's new session.

@@ -120,7 +120,7 @@ async fn refused_or_unchecked_key_is_not_stored() {
     assert_eq!(done.code, Some(1));
     assert_eq!(
         stderr_without_key(&done),
-        "turnery: openai refuses the key: check OPENAI_API_KEY (it said: no such key). \
+        "turnery: openai refuses the key: check the key that you gave (it said: no such key). \
          Nothing was kept; --no-check keeps a key unchecked.\n"
     );
     let done = home.run_with_stdin(&at(nobody), VALID_KEY).await;

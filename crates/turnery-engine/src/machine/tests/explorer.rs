@@ -177,6 +177,8 @@ impl Loop {
             grace_started,
             is_grace_over,
             was_reminded,
+            reminder_count,
+            value_rejection,
             last_reply_limit,
             stage,
             spec: _,
@@ -195,7 +197,8 @@ impl Loop {
             out,
             "{gauge:?}{input_queues:?}{halt:?}{grace_started}{is_grace_over}"
         )?;
-        write!(out, "{was_reminded}{last_reply_limit:?}{stage:?}")
+        write!(out, "{was_reminded}{reminder_count}{value_rejection:?}")?;
+        write!(out, "{last_reply_limit:?}{stage:?}")
     }
 }
 

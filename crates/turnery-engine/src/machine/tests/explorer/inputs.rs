@@ -4,8 +4,8 @@ use super::scenario::Scenario;
 use super::simulated_host::{SimulatedCall, SimulatedHost};
 use crate::{
     CallAnnouncement, CallDetail, CallId, Content, ContextSize, HookRequest, HookVerdict, Input,
-    Limits, ModelErrorKind, ModelStop, Response, Spending, ToolCall, ToolControl, ToolEnvelope,
-    ToolErrorKind, Usage, Verdict,
+    Limits, ModelErrorKind, ModelStop, Response, Spending, TextValue, ToolCall, ToolControl,
+    ToolEnvelope, ToolErrorKind, Usage, Verdict,
     tests::harness::{
         child_usage, compaction_result, model_failed, permission_requested, text_delta, tool_ended,
         tool_output, verdict,
@@ -290,7 +290,11 @@ pub(super) fn model_answered(
         tool_results: Vec::new(),
         request: None,
     };
-    Input::ModelAnswered { response, calls }
+    Input::ModelAnswered {
+        response,
+        calls,
+        value: TextValue::Absent,
+    }
 }
 
 /// Builds the request of a running call for nested calls.

@@ -339,6 +339,9 @@ impl Scenario {
             Self::FinishRequired => &[
                 "Stopped(Cancelled)",
                 "finished",
+                "hook the model answered with text 3 times, although the task ends only with a value that it submits \
+                 by calling `finish`; its last answer: \"done\"; try another model, or the other protocol (tools or \
+                 code)",
                 "limit Duration",
                 "limit Turns",
                 "lost HeadConflict",
