@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod damage;
+mod durability;
 mod effect_hold;
 pub mod export;
 mod lease;
@@ -19,6 +20,7 @@ pub mod store;
 
 pub use clock::{Clock, new_uuid, now};
 pub use damage::{Damage, DamagedPart, History, RepairReport};
+pub use durability::Durability;
 pub use export::{ImportError, SessionDocument};
 pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;

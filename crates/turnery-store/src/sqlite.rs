@@ -1,9 +1,8 @@
 //! `SqliteStore` keeps sessions in one SQLite file, shared by all processes of one machine.
 //!
 //! One thread writes and another reads, so that lists and loads do not wait behind writes. Both start on first
-//! use; callers never read or write themselves, except through [`InlineRuntime`]. Commits are flushed to disk
-//! at once. Claims and journals are not: a claim undone by a power cut has no holder left, and a journal only
-//! serves recovery.
+//! use; callers never read or write themselves, except through [`InlineRuntime`]. [`Durability`] says which
+//! writes survive a power cut.
 
 mod check;
 mod checksum;
@@ -14,6 +13,7 @@ mod commit;
 mod db;
 mod deadlines;
 mod deletion;
+mod disk;
 mod event_log;
 mod execution;
 mod flush;
@@ -42,9 +42,9 @@ mod transaction;
 mod worker;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
-    LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
+    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, Durability, History, Lane, ListPage,
+    ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
+    ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
     clock::ClockReading, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
@@ -87,6 +87,13 @@ impl SqliteStore {
     #[must_use]
     pub fn with_inline_runtime(mut self, inline: InlineRuntime) -> Self {
         self.writer.set_inline_runtime(inline);
+        self
+    }
+
+    /// Flushes writes before or after their answer. The default is [`Durability::Process`].
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.writer.set_durability(durability);
         self
     }
 
