@@ -5,7 +5,10 @@
 //! of the folder may be there or not, each on its own. A sector is written as a whole, with all earlier changes of its
 //! content.
 
-use crate::{Random, disk::{FileId, LogEntry}};
+use crate::{
+    Random,
+    disk::{FileId, LogEntry},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
@@ -93,7 +96,12 @@ impl CrashState {
     /// Returns images that a power cut may leave: all of them if there are at most `exhaustive`, otherwise the one
     /// without and the one with everything unflushed, and `samples` random ones.
     #[must_use]
-    pub fn images(&self, exhaustive: usize, samples: usize, random: &mut Random) -> BTreeSet<Image> {
+    pub fn images(
+        &self,
+        exhaustive: usize,
+        samples: usize,
+        random: &mut Random,
+    ) -> BTreeSet<Image> {
         let options = self.options();
         let count = options.iter().try_fold(1_usize, |count, it| {
             count.checked_mul(*it).filter(|count| *count <= exhaustive)
@@ -109,10 +117,12 @@ impl CrashState {
         for sample in 0..samples {
             // Some samples keep most, others little: a log is torn early or late.
             let percent = [50, 90, 10][sample % 3];
-            let choice = options.iter().map(|count| match random.below(100) < percent {
-                true => count - 1,
-                false => random.below(*count),
-            });
+            let choice = options
+                .iter()
+                .map(|count| match random.below(100) < percent {
+                    true => count - 1,
+                    false => random.below(*count),
+                });
             images.insert(self.image(&mut choice.collect::<Vec<_>>().into_iter()));
         }
         images
@@ -218,7 +228,8 @@ impl FileState {
     fn options(&self) -> impl Iterator<Item = usize> {
         let size = (!self.sizes.is_empty()).then(|| self.sizes.len() + 1);
         let sectors = self.dirty.values().chain(self.lost.values());
-        size.into_iter().chain(sectors.map(|states| states.len() + 1))
+        size.into_iter()
+            .chain(sectors.map(|states| states.len() + 1))
     }
 
     fn content(&self, choose: &mut impl FnMut() -> usize) -> Vec<u8> {
@@ -271,7 +282,11 @@ mod tests {
 
     fn image(files: &[(&str, &[u8])]) -> Image {
         let files = files.iter();
-        Image(files.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect())
+        Image(
+            files
+                .map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()))
+                .collect(),
+        )
     }
 
     /// A file `a` with two sectors of ones, on the disk.
@@ -287,7 +302,10 @@ mod tests {
     #[test]
     fn flushed_file_has_one_image() {
         assert!(state(&old_file()).is_flushed());
-        assert_eq!(all(&old_file()), BTreeSet::from([image(&[("a", &[1; 1024])])]));
+        assert_eq!(
+            all(&old_file()),
+            BTreeSet::from([image(&[("a", &[1; 1024])])])
+        );
     }
 
     #[test]

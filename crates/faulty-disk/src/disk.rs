@@ -165,7 +165,9 @@ impl Disk {
     /// Returns true if a failing write is to write half of its bytes.
     pub(crate) fn is_full(&self) -> bool {
         let state = self.lock();
-        state.fault.is_some_and(|fault| fault.kind == FaultKind::Full)
+        state
+            .fault
+            .is_some_and(|fault| fault.kind == FaultKind::Full)
     }
 
     /// Returns the file with this name, which is created if the log has none yet.

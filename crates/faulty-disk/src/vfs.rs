@@ -182,8 +182,7 @@ unsafe extern "C" fn delete(
     sync_folder: c_int,
 ) -> c_int {
     // SAFETY: SQLite passes a name, and the VFS that `install` has registered.
-    let (path, platform) =
-        unsafe { (path_of(name), (*vfs).pAppData.cast::<ffi::sqlite3_vfs>()) };
+    let (path, platform) = unsafe { (path_of(name), (*vfs).pAppData.cast::<ffi::sqlite3_vfs>()) };
     // SAFETY: the platform's VFS is never freed.
     let run = || unsafe {
         match (*platform).xDelete {
@@ -266,7 +265,11 @@ unsafe extern "C" fn write(
         let written = call_platform!(xWrite, file, buffer, count, offset);
         (written == ffi::SQLITE_OK, written)
     });
-    if written == ffi::SQLITE_OK { code } else { written }
+    if written == ffi::SQLITE_OK {
+        code
+    } else {
+        written
+    }
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {

@@ -1,5 +1,9 @@
 //! Stores sessions on disk. A lane allows one writer per session at a time; commits are atomic.
 
+// Samples of tests name this crate.
+#[cfg(test)]
+extern crate self as turnery_store;
+
 pub mod clock;
 pub mod damage;
 mod durability;

@@ -32,6 +32,8 @@ mod omit_fields;
 mod open;
 mod open_files;
 mod pending_effects;
+#[cfg(test)]
+mod power_loss;
 mod queue;
 mod repair;
 mod replay;
