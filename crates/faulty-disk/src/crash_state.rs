@@ -53,6 +53,8 @@ struct FileState {
     lost: BTreeMap<usize, Vec<Vec<u8>>>,
     /// Sizes since the last flush, in order.
     sizes: Vec<usize>,
+    /// States before each cut since the last flush: the disk may not have it yet, and then has nothing written since.
+    before_cuts: Vec<FileState>,
 }
 
 /// Number of choices of an image, each with the number of its options.
@@ -102,6 +104,36 @@ impl CrashState {
         samples: usize,
         random: &mut Random,
     ) -> BTreeSet<Image> {
+        let worlds = self.worlds();
+        let images = worlds
+            .iter()
+            .flat_map(|world| world.images_with_cuts(exhaustive, samples, random));
+        images.collect()
+    }
+
+    /// Returns a state for each choice of the cuts of files that have reached the disk.
+    fn worlds(&self) -> Vec<Self> {
+        let mut worlds = vec![self.clone()];
+        for (file, state) in self.files.iter().enumerate() {
+            let mut earlier = Vec::new();
+            for before in &state.before_cuts {
+                for world in &worlds {
+                    let mut world = world.clone();
+                    world.files[file].clone_from(before);
+                    earlier.push(world);
+                }
+            }
+            worlds.extend(earlier);
+        }
+        worlds
+    }
+
+    fn images_with_cuts(
+        &self,
+        exhaustive: usize,
+        samples: usize,
+        random: &mut Random,
+    ) -> BTreeSet<Image> {
         let options = self.options();
         let count = options.iter().try_fold(1_usize, |count, it| {
             count.checked_mul(*it).filter(|count| *count <= exhaustive)
@@ -131,7 +163,8 @@ impl CrashState {
     /// Returns true if everything is on the disk.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
-        self.options().iter().all(|count| *count == 1)
+        let is_cut = |file: &FileState| !file.before_cuts.is_empty();
+        self.options().iter().all(|count| *count == 1) && !self.files.iter().any(is_cut)
     }
 
     /// Returns the options in the order in which `image` asks for them.
@@ -191,14 +224,25 @@ impl FileState {
     }
 
     fn truncate(&mut self, size: usize) {
-        let before = self.cached.len();
-        if size < before {
-            // What is read if the file grows again.
-            self.cached[size..].fill(0);
-            self.touch(size, before);
+        if size >= self.cached.len() {
+            self.cached.resize(size, 0);
+            self.sizes.push(size);
+            return;
         }
-        self.cached.resize(size, 0);
-        self.sizes.push(size);
+        let mut before = self.clone();
+        self.before_cuts.append(&mut before.before_cuts);
+        self.before_cuts.push(before);
+        self.cached.truncate(size);
+        self.flushed.resize(size, 0);
+        self.sizes.clear();
+        for sectors in [&mut self.dirty, &mut self.lost] {
+            sectors.retain(|sector, _| sector * SECTOR_BYTES < size);
+            if let Some(states) = sectors.get_mut(&(size / SECTOR_BYTES)) {
+                for state in states {
+                    state[size % SECTOR_BYTES..].fill(0);
+                }
+            }
+        }
     }
 
     /// Adds the new state of the sectors with these bytes.
@@ -216,6 +260,7 @@ impl FileState {
             put_sector(&mut self.flushed, sector, &sector_of(&self.cached, sector));
         }
         self.sizes.clear();
+        self.before_cuts.clear();
         self.flushed.resize(self.cached.len(), 0);
     }
 
@@ -344,6 +389,16 @@ mod tests {
             LogEntry::Write(0, 0, vec![5; 3]),
         ];
         let expected: [&[u8]; 3] = [&[], &[0; 3], &[5; 3]];
+        let expected = expected.map(|bytes| image(&[("a", bytes)]));
+        assert_eq!(all(&log), BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn unflushed_cut_is_there_or_not() {
+        let mut log = old_file();
+        log.push(LogEntry::Truncate(0, 0));
+        log.push(LogEntry::Write(0, 0, vec![2; 512]));
+        let expected: [&[u8]; 4] = [&[1; 1024], &[], &[0; 512], &[2; 512]];
         let expected = expected.map(|bytes| image(&[("a", bytes)]));
         assert_eq!(all(&log), BTreeSet::from(expected));
     }

@@ -153,6 +153,12 @@ impl WriteAheadLog {
         disk::sync_data(self.open_file()?, &self.path)
     }
 
+    /// Returns true if the last flush succeeded.
+    #[cfg(test)]
+    pub(super) fn is_flushed(&self) -> bool {
+        !self.has_failed.load(Ordering::Acquire)
+    }
+
     fn open_file(&self) -> io::Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);

@@ -117,8 +117,7 @@ fn connect(path: &Path, wal: &Arc<WriteAheadLog>) -> Result<Connection, JobError
 fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
     let deadline = Instant::now() + JOB_TIMEOUT;
     loop {
-        let mode = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
-        match mode.map_err(JobError::from) {
+        match set_wal_mode(db) {
             Err(error) if error.is_busy() && Instant::now() < deadline => {
                 let waited = db.execute_batch("BEGIN IMMEDIATE; COMMIT");
                 if let Err(error) = waited {
@@ -128,6 +127,14 @@ fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
             mode => return mode,
         }
     }
+}
+
+/// Runs the statement to its end: the row with the mode comes before the commit, which may fail.
+fn set_wal_mode(db: &Connection) -> Result<String, JobError> {
+    let mut set = db.prepare("PRAGMA journal_mode = wal")?;
+    let modes = set.query_map([], |row| row.get(0))?;
+    let modes = modes.collect::<Result<Vec<String>, _>>()?;
+    Ok(modes.concat())
 }
 
 fn schema_version(db: &Connection) -> Result<i64, JobError> {

@@ -79,8 +79,8 @@ impl Driver {
             Durability::Process => match op {
                 Op::Create(_) | Op::Commit(..) | Op::CommitLong(..) | Op::Delete(_) => {
                     // The thread flushes after the jobs that it has taken, before it takes the next ones.
-                    let next = self.store.writer.call(|_| Ok(()));
-                    next.await.is_ok()
+                    let next = self.store.writer.call(|db| Ok(db.wal.is_flushed()));
+                    next.await == Ok(true)
                 }
                 Op::Begin(..)
                 | Op::Journal(..)
