@@ -4,7 +4,9 @@
 mod driver;
 mod faults;
 mod images;
+mod mutations;
 #[path = "../../tests/battery/samples.rs"]
+#[expect(dead_code, reason = "some samples are for other tests")]
 mod samples;
 mod snapshot;
 mod workload;

@@ -3,17 +3,34 @@
 use super::{
     samples::at,
     temp_folder,
-    workload::{Caller, Op},
+    workload::{Caller, Op, effects_of},
 };
-use crate::{Clock, Durability, SqliteStore, StoreError, sqlite::cleanup::CleanupTrigger};
+use crate::{
+    Clock, Durability, SqliteStore, StoreError,
+    sqlite::{cleanup::CleanupTrigger, pending_effects},
+};
 use faulty_disk::Disk;
 use std::{path::PathBuf, sync::Arc};
+
+/// Flaw of the store, for tests that must find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mutation {
+    /// Effects are stored after their loop, in a transaction of their own.
+    SplitCommit,
+    /// The database is not flushed by a checkpoint.
+    NoCheckpointFlush,
+    /// A failed flush is taken for a successful one.
+    ForgottenFailure,
+}
 
 /// A store on a simulated disk.
 pub(super) struct Driver {
     pub(super) disk: Arc<Disk>,
     pub(super) store: SqliteStore,
     durability: Durability,
+    /// What the test takes for promised.
+    pub(super) promise: Durability,
+    pub(super) mutation: Option<Mutation>,
     caller: Caller,
     folder: tempfile::TempDir,
 }
@@ -36,6 +53,8 @@ impl Driver {
             disk: Disk::new(folder.path()),
             store: open(folder.path().join("sessions.db"), durability, 0),
             durability,
+            promise: durability,
+            mutation: None,
             caller: Caller::default(),
             folder,
         }
@@ -48,7 +67,22 @@ impl Driver {
     /// Runs an operation and marks its beginning. Returns once it is answered.
     pub(super) async fn run(&mut self, index: usize, op: Op) -> Result<(), StoreError> {
         self.disk.mark(begun(index));
+        if let Some(mutation) = self.mutation {
+            self.apply(mutation).await;
+        }
         match op {
+            Op::Commit(id, number, count)
+                if self.mutation == Some(Mutation::SplitCommit) && count > 0 =>
+            {
+                let commit = Op::Commit(id, number, 0);
+                self.caller.run(&self.store, commit).await?;
+                let effects = effects_of(id, number, count);
+                let add = self
+                    .store
+                    .writer
+                    .call_flushed(move |db| pending_effects::add(&db.sql, &effects));
+                add.await
+            }
             Op::Checkpoint => {
                 let work = self.store.writer.call(|db| {
                     db.checkpoint();
@@ -74,7 +108,7 @@ impl Driver {
 
     /// Marks what is promised once operation `index` is answered.
     pub(super) async fn mark_promised(&self, index: usize, op: Op) {
-        let is_promised = match self.durability {
+        let is_promised = match self.promise {
             Durability::Power => true,
             Durability::Process => match op {
                 Op::Create(_) | Op::Commit(..) | Op::CommitLong(..) | Op::Delete(_) => {
@@ -98,6 +132,18 @@ impl Driver {
         if is_promised {
             self.disk.mark(promised(index));
         }
+    }
+
+    async fn apply(&self, mutation: Mutation) {
+        let work = self.store.writer.call(move |db| {
+            match mutation {
+                Mutation::SplitCommit => {}
+                Mutation::NoCheckpointFlush => db.sql.pragma_update(None, "synchronous", "OFF")?,
+                Mutation::ForgottenFailure => db.wal.forget_failure(),
+            }
+            Ok(())
+        });
+        work.await.unwrap();
     }
 
     /// Closes the store and opens it again.

@@ -7,7 +7,7 @@ use super::{
     driver::{Driver, open},
     images::{check_images, images_in_the_end},
     snapshot::{LATER, Snapshot, expected_snapshots, take_snapshot},
-    workload::{Op, SHORT},
+    workload::SHORT,
 };
 use crate::{Durability, StoreError};
 use faulty_disk::{Fault, FaultKind};

@@ -131,18 +131,20 @@ async fn check_image(
     ))
 }
 
-/// Runs the operations and opens the images of their log. Returns the complaints.
-async fn run(durability: Durability, ops: &[Op]) -> (Counts, Vec<String>) {
-    let samples = std::env::var("TURNERY_CRASH_IMAGES").ok();
-    let samples = samples.map_or(SAMPLES, |count| count.parse().unwrap());
-    let mut driver = Driver::new(durability);
+/// Runs the operations. Returns the log of the disk.
+pub(super) async fn log_of(mut driver: Driver, ops: &[Op]) -> Vec<LogEntry> {
     for (index, op) in ops.iter().enumerate() {
         driver.run(index, *op).await.unwrap();
         driver.mark_promised(index, *op).await;
     }
-    let log = driver.disk.log();
-    drop(driver);
-    let (images, counts) = crash_images(&log, samples);
+    driver.disk.log()
+}
+
+/// Opens the images of the log of these operations. Returns the complaints.
+pub(super) async fn check_log(log: &[LogEntry], ops: &[Op]) -> (Counts, Vec<String>) {
+    let samples = std::env::var("TURNERY_CRASH_IMAGES").ok();
+    let samples = samples.map_or(SAMPLES, |count| count.parse().unwrap());
+    let (images, counts) = crash_images(log, samples);
     let images = images
         .into_iter()
         .map(|((image, _), allowed)| (image, allowed));
@@ -151,7 +153,8 @@ async fn run(durability: Durability, ops: &[Op]) -> (Counts, Vec<String>) {
 }
 
 async fn check(durability: Durability) {
-    let (counts, complaints) = run(durability, BUSY).await;
+    let log = log_of(Driver::new(durability), BUSY).await;
+    let (counts, complaints) = check_log(&log, BUSY).await;
     assert!(complaints.is_empty(), "{counts:?} {complaints:#?}");
     assert!(counts.images > 1000, "{counts:?}");
     println!("{durability:?}: {counts:?}");

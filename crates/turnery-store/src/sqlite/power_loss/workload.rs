@@ -103,6 +103,17 @@ pub(super) fn record_of(session: &str, number: u32, is_long: bool) -> Arc<LoopRe
     Arc::new(record(session, number, &text))
 }
 
+/// Returns the effects of a commit.
+pub(super) fn effects_of(id: &str, number: u32, count: usize) -> Vec<PendingEffect> {
+    let effect = |index| PendingEffect {
+        session_id: id.into(),
+        key: format!("{}/{index}", loop_id(id, number)),
+        tool_name: "order".into(),
+        effect: json!({"number": index}),
+    };
+    (0..count).map(effect).collect()
+}
+
 /// What the caller of a store knows.
 #[derive(Default)]
 pub(super) struct Caller {
@@ -200,15 +211,9 @@ impl Caller {
         is_long: bool,
     ) -> Result<(), StoreError> {
         let record = record_of(id, number, is_long);
-        let effect = |index| PendingEffect {
-            session_id: id.into(),
-            key: format!("{}/{index}", record.loop_id),
-            tool_name: "order".into(),
-            effect: json!({"number": index}),
-        };
         let commit = Commit {
             title: Some("Well?".into()),
-            effects: (0..effects).map(effect).collect(),
+            effects: effects_of(id, number, effects),
             release: is_long,
             ..commit_of(self.lane(id), self.head(id), &record)
         };
