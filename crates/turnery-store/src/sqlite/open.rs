@@ -71,7 +71,10 @@ fn create_file(path: &Path) -> io::Result<()> {
         folder.recursive(true).create(parent)?;
         // SQLite flushes the folder of the database, but not the folders above, in which that has its name.
         for above in parent.ancestors().skip(1).take(missing) {
-            disk::sync_folder(above)?;
+            if let Err(error) = disk::sync_folder(above) {
+                // Not every file system can.
+                tracing::debug!(%error, "failed to flush a folder");
+            }
         }
     }
     match file.open(path) {

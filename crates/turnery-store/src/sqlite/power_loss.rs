@@ -11,6 +11,8 @@ mod samples;
 mod snapshot;
 mod workload;
 
+use crate::{SqliteStore, Store};
+use faulty_disk::{Disk, LogEntry};
 use std::path::PathBuf;
 
 /// Returns a new folder, in memory if there is such a disk.
@@ -21,4 +23,13 @@ fn temp_folder() -> tempfile::TempDir {
         false => tempfile::tempdir(),
     };
     folder.unwrap()
+}
+
+#[tokio::test]
+async fn names_of_new_folders_are_flushed() {
+    let root = temp_folder();
+    let disk = Disk::new(root.path());
+    let store = SqliteStore::open(root.path().join("new/newer/sessions.db"));
+    store.create(samples::new_session("s1")).await.unwrap();
+    assert_eq!(disk.log(), [LogEntry::SyncFolder]);
 }

@@ -1,11 +1,23 @@
 //! Kills a process at any moment of its work: everything acknowledged is complete, and nothing is stored
 //! partially (S1, S3, S4, S5).
 
-use super::{LINE_MARK, OtherProcess, role::print_line};
-use crate::samples::*;
-use std::{collections::HashMap, fmt::Display, future::Future, path::Path, sync::Arc};
+use super::{LINE_MARK, OtherProcess, STOP, role::print_line};
+use crate::{effects::effect, samples::*};
+use std::{
+    collections::HashMap,
+    env,
+    fmt::Display,
+    future::{Future, pending},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use turnery_engine::{CallId, Event, EventKind, LoopRecord, LoopStatus, Message};
-use turnery_store::{SessionInfo, SessionPatch, SqliteStore, Store};
+use turnery_store::{
+    Commit, NextEffect, SessionInfo, SessionPatch, SqliteStore, Store, TranscriptNote,
+};
 
 /// Number of loops per session; the commit of one is so large that it fills the log.
 const LOOPS: u32 = 4;
@@ -44,8 +56,13 @@ pub(super) async fn write_forever(path: &Path) {
             store.patch(&key, patch).await
         })
         .await;
-        let lane = store.claim(&key, &owner("there")).await.expect("claimed");
-        let lane = lane.lane;
+        let claim = async { store.claim(&key, &owner("there")).await };
+        let lane = run_step(format!("claim {id}"), claim).await.lane;
+        let notes = vec![note(&id)];
+        run_step(format!("note {id}"), async {
+            store.add_notes(&key, notes).await
+        })
+        .await;
         for number in 1..=LOOPS {
             let record = loop_of(&id, number);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
@@ -56,18 +73,45 @@ pub(super) async fn write_forever(path: &Path) {
                 })
                 .await;
             }
-            let commit = commit_of(&lane, u64::from(number) - 1, &record);
+            let commit = Commit {
+                effects: vec![effect(&id, number)],
+                ..commit_of(&lane, u64::from(number) - 1, &record)
+            };
             run_step(format!("commit {id} {number}"), async {
                 store.commit(commit).await
             })
             .await;
         }
+        let release = async { store.release(&lane).await };
+        run_step(format!("release {id}"), release).await;
+    }
+}
+
+/// Calls of the writer for one session.
+const CALLS: usize = 5 + 3 * LOOPS as usize;
+
+fn note(session: &str) -> TranscriptNote {
+    let message = message(&loop_id(session, 1), "note", user("/help"));
+    TranscriptNote {
+        at: at(1),
+        message: (*message).clone(),
+    }
+}
+
+/// Stops for ever at the call that [`STOP`] names.
+async fn stop_at(when: &str, call: usize) {
+    if env::var(STOP).is_ok_and(|stop| stop == format!("{when} {call}")) {
+        print_line(&format!("\n{LINE_MARK}stopped\n"));
+        pending::<()>().await;
     }
 }
 
 /// The store starts when called, not when awaited, so the call must be inside `work`.
-async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
+async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) -> T {
+    static CALL: AtomicUsize = AtomicUsize::new(0);
+    let call = CALL.fetch_add(1, Ordering::Relaxed);
     print_line(&format!("\n{LINE_MARK}begin {name}\n"));
+    stop_at("before", call).await;
     let mut work = std::pin::pin!(work);
     let done = loop {
         tokio::select! {
@@ -76,14 +120,20 @@ async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result
             () = tokio::task::yield_now() => print_line("."),
         }
     };
-    if let Err(error) = done {
-        panic!("{name}: {error}");
-    }
+    let value = match done {
+        Ok(value) => value,
+        Err(error) => panic!("{name}: {error}"),
+    };
+    stop_at("after", call).await;
     print_line(&format!("\n{LINE_MARK}end {name}\n"));
+    value
 }
 
 /// When to kill: this many bytes after the `nth` line with this prefix.
+#[derive(Default)]
 struct KillPoint {
+    /// Call at which the process stops by itself, as described at [`STOP`].
+    stop: String,
     line: &'static str,
     nth: usize,
     bytes: usize,
@@ -119,7 +169,7 @@ impl WriterLog {
 }
 
 fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
-    let mut other = OtherProcess::start("writer", path);
+    let mut other = OtherProcess::start_stopping("writer", path, &moment.stop);
     let mut said = WriterLog::default();
     let mut met = 0;
     while met <= moment.nth {
@@ -211,7 +261,33 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     let head = opened.info.head_version;
     let committed = store.commit(commit_of(&opened.lane, head, &again)).await;
     assert_eq!(committed, Ok(head + 1));
+    check_notes_and_effects(store, &info, said, kept).await;
     said.running == Some(format!("commit {id} {next}"))
+}
+
+/// Checks that there is the note if it was acknowledged, and exactly the effects of the committed loops.
+async fn check_notes_and_effects(
+    store: &SqliteStore,
+    info: &SessionInfo,
+    said: &WriterLog,
+    kept: u32,
+) {
+    let (id, name) = (info.id.as_str(), format!("note {}", info.id));
+    let notes = store.notes(&info.id).await.expect("loaded");
+    let is_there = notes == [note(id)];
+    assert!(is_there || notes.is_empty());
+    assert!(is_there || !said.has_done(&name), "the note is lost");
+    assert!(!is_there || said.may_have_done(&name));
+    let mut keys = Vec::new();
+    while let NextEffect::Taken(taken) = store
+        .take_effect(&info.id, &owner("here"))
+        .await
+        .expect("taken")
+    {
+        keys.push(taken.pending.key);
+    }
+    let expected: Vec<_> = (1..=kept).map(|number| effect(id, number).key).collect();
+    assert_eq!(keys, expected);
 }
 
 /// Checks that the loop has the journalled events, at most one half more than acknowledged, with closed calls.
@@ -275,6 +351,7 @@ fn kill_points(line: &'static str, count: usize, bytes: usize) -> impl Iterator<
         line,
         nth: number % 5,
         bytes: number * bytes,
+        ..KillPoint::default()
     })
 }
 
@@ -314,9 +391,48 @@ async fn killed_while_committing() {
 async fn killed_in_the_middle_of_a_long_commit() {
     let kill_points = (0..15).map(|number| KillPoint {
         line: "begin commit s1 2",
-        nth: 0,
         bytes: number * 300,
+        ..KillPoint::default()
     });
     let tally = kill_at_each(kill_points).await;
     assert!(tally.undone > 0, "{tally:?}");
+}
+
+/// Before and after each call for one session, which is then claimed and continued by somebody else.
+// proves: S3, S4, S5
+#[tokio::test]
+async fn killed_at_every_call() {
+    let stops =
+        (0..CALLS).flat_map(|call| ["before", "after"].map(|when| format!("{when} {call}")));
+    let kill_points = stops.map(|stop| KillPoint {
+        stop,
+        line: "stopped",
+        ..KillPoint::default()
+    });
+    let tally = kill_at_each(kill_points).await;
+    assert_eq!((tally.kills, tally.under_way), (2 * CALLS, 2 * CALLS));
+}
+
+/// `TURNERY_KILLS` sets the number of kills.
+// proves: S3, S4, S5
+#[tokio::test]
+async fn killed_at_random_moments() {
+    let count = env::var("TURNERY_KILLS").map_or(100, |count| count.parse().expect("a number"));
+    let mut state = 16_u64;
+    let mut below = move |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((state >> 33) % bound).expect("small")
+    };
+    let kill_points = (0..count).map(|_| KillPoint {
+        line: "begin",
+        nth: below(40),
+        bytes: below(600),
+        ..KillPoint::default()
+    });
+    let tally = kill_at_each(kill_points).await;
+    assert_eq!(tally.kills, count);
+    assert!(tally.under_way > count / 4, "{tally:?}");
+    println!("{tally:?}");
 }
