@@ -25,7 +25,7 @@ use std::{
 const EXHAUSTIVE: usize = 16;
 
 /// Random images of each other prefix.
-const SAMPLES: usize = 4;
+const SAMPLES: usize = 2;
 
 /// Numbers of a run.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub(super) fn images_in_the_end(log: &[LogEntry]) -> Vec<(Image, RangeInclusive<
     let mut state = CrashState::default();
     log.iter().for_each(|entry| state.apply(entry));
     let allowed = allowed_operations(log);
-    let images = state.images(1, 1, &mut Random::new(log.len() as u64));
+    let images = state.images(1, 0, &mut Random::new(1));
     images
         .into_iter()
         .map(|image| (image, allowed.clone()))
@@ -156,7 +156,7 @@ async fn check(durability: Durability) {
     let log = log_of(Driver::new(durability), BUSY).await;
     let (counts, complaints) = check_log(&log, BUSY).await;
     assert!(complaints.is_empty(), "{counts:?} {complaints:#?}");
-    assert!(counts.images > 1000, "{counts:?}");
+    assert!(counts.images > 500, "{counts:?}");
     println!("{durability:?}: {counts:?}");
 }
 
