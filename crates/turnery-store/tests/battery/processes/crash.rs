@@ -1,7 +1,7 @@
 //! Kills a process at any moment of its work: everything acknowledged is complete, and nothing is stored
 //! partially (S1, S3, S4, S5).
 
-use super::{LINE_MARK, OtherProcess, STOP, role::print_line};
+use super::{LINE_MARK, OtherProcess, role::print_line};
 use crate::{effects::effect, samples::*};
 use std::{
     collections::HashMap,
@@ -22,11 +22,18 @@ use turnery_store::{
 /// Number of loops per session; the commit of one is so large that it fills the log.
 const LOOPS: u32 = 4;
 const LONG_LOOP: u32 = 2;
+const MANY_CALLS: usize = 500;
 
-fn loop_of(session: &str, number: u32) -> Arc<LoopRecord> {
+/// Environment variable with the number of calls of the long loop.
+const LONG_CALLS: &str = "TURNERY_STORE_TEST_LONG_CALLS";
+
+/// Environment variable with the call at which the process stops: `before` or `after`, and its number.
+const STOP: &str = "TURNERY_STORE_TEST_STOP";
+
+fn loop_of(session: &str, number: u32, long_calls: usize) -> Arc<LoopRecord> {
     let record = record(session, number, "Well?");
     Arc::new(if number == LONG_LOOP {
-        with_calls(record, 500, &"line\n".repeat(1000))
+        with_calls(record, long_calls, &"line\n".repeat(1000))
     } else {
         with_calls(record, 2, "line\n")
     })
@@ -41,6 +48,8 @@ fn journal_of(record: &LoopRecord) -> [&[Event]; 2] {
 /// between.
 pub(super) async fn write_forever(path: &Path) {
     let store = SqliteStore::open(path.to_path_buf());
+    let long_calls = env::var(LONG_CALLS).expect("a variable");
+    let long_calls = long_calls.parse().expect("a number");
     for session in 1_u32.. {
         let id = format!("s{session}");
         let key = id.as_str().into();
@@ -64,7 +73,7 @@ pub(super) async fn write_forever(path: &Path) {
         })
         .await;
         for number in 1..=LOOPS {
-            let record = loop_of(&id, number);
+            let record = loop_of(&id, number, long_calls);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
                 // The renewal runs after the journal, and so acknowledges it.
                 run_step(format!("journal{half} {id} {number}"), async {
@@ -132,6 +141,8 @@ async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result
 /// When to kill: this many bytes after the `nth` line with this prefix.
 #[derive(Default)]
 struct KillPoint {
+    /// Calls of the long loop, if not [`MANY_CALLS`].
+    long_calls: Option<usize>,
     /// Call at which the process stops by itself, as described at [`STOP`].
     stop: String,
     line: &'static str,
@@ -142,6 +153,7 @@ struct KillPoint {
 /// Output of the killed process.
 #[derive(Default)]
 struct WriterLog {
+    long_calls: usize,
     done: Vec<String>,
     running: Option<String>,
 }
@@ -169,8 +181,16 @@ impl WriterLog {
 }
 
 fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
-    let mut other = OtherProcess::start_stopping("writer", path, &moment.stop);
-    let mut said = WriterLog::default();
+    let long_calls = moment.long_calls.unwrap_or(MANY_CALLS);
+    let variables = [
+        (STOP, moment.stop.clone()),
+        (LONG_CALLS, long_calls.to_string()),
+    ];
+    let mut other = OtherProcess::start_with("writer", path, variables);
+    let mut said = WriterLog {
+        long_calls,
+        ..WriterLog::default()
+    };
     let mut met = 0;
     while met <= moment.nth {
         let line = other.read_line().expect("it goes on for ever");
@@ -226,7 +246,11 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     // Before any claim: complete commits, all of them, in order, and at most one unacknowledged.
     let before = store.loops(&info.id, 0).await.expect("loaded");
     for (number, record) in (1..).zip(&before) {
-        assert_eq!(*record, loop_of(&id, number), "loop {number} is whole");
+        assert_eq!(
+            *record,
+            loop_of(&id, number, said.long_calls),
+            "loop {number} is whole"
+        );
         assert!(said.may_have_done(&format!("commit {id} {number}")));
     }
     let kept = u32::try_from(before.len()).expect("few");
@@ -255,9 +279,9 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     assert!(after.len() <= 1);
     assert!(after.len() == 1 || journalled == [false, false]);
     if let Some(aborted) = after.first() {
-        check_aborted(aborted, &loop_of(&id, next), journalled);
+        check_aborted(aborted, &loop_of(&id, next, said.long_calls), journalled);
     }
-    let again = loop_of(&id, next + 1);
+    let again = loop_of(&id, next + 1, said.long_calls);
     let head = opened.info.head_version;
     let committed = store.commit(commit_of(&opened.lane, head, &again)).await;
     assert_eq!(committed, Ok(head + 1));
@@ -406,6 +430,7 @@ async fn killed_at_every_call() {
         (0..CALLS).flat_map(|call| ["before", "after"].map(|when| format!("{when} {call}")));
     let kill_points = stops.map(|stop| KillPoint {
         stop,
+        long_calls: Some(20),
         line: "stopped",
         ..KillPoint::default()
     });
@@ -427,8 +452,9 @@ async fn killed_at_random_moments() {
     };
     let kill_points = (0..count).map(|_| KillPoint {
         line: "begin",
-        nth: below(40),
+        nth: below(25),
         bytes: below(600),
+        long_calls: Some(20),
         ..KillPoint::default()
     });
     let tally = kill_at_each(kill_points).await;

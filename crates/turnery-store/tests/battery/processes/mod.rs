@@ -14,8 +14,6 @@ use std::{
 const ROLE: &str = "TURNERY_STORE_TEST_ROLE";
 /// Environment variable with the path of the database.
 const DATABASE: &str = "TURNERY_STORE_TEST_DATABASE";
-/// Environment variable with the call at which the other process stops: `before` or `after`, and its number.
-const STOP: &str = "TURNERY_STORE_TEST_STOP";
 /// Separates the test's own output from that of the test harness.
 const LINE_MARK: char = '@';
 
@@ -28,17 +26,21 @@ struct OtherProcess {
 
 impl OtherProcess {
     fn start(role: &str, database: &Path) -> Self {
-        Self::start_stopping(role, database, "")
+        Self::start_with(role, database, [])
     }
 
-    /// Starts a process that stops at a call, as described at [`STOP`].
-    fn start_stopping(role: &str, database: &Path, stop: &str) -> Self {
+    /// Starts a process with more environment variables.
+    fn start_with<const N: usize>(
+        role: &str,
+        database: &Path,
+        variables: [(&str, String); N],
+    ) -> Self {
         let program = std::env::current_exe().expect("this binary");
         let mut process = Command::new(program)
             .args(["--exact", "--nocapture", "processes::role::another_process"])
             .env(ROLE, role)
             .env(DATABASE, database)
-            .env(STOP, stop)
+            .envs(variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
