@@ -36,11 +36,11 @@ async fn flush_of_another_file_is_caught() {
     let driver = Driver::new(Durability::Process);
     let mut log = log_of(driver, FEW).await;
     let name_of = |log: &[LogEntry], file| {
-        let names = log.iter().filter_map(|entry| match entry {
+        let mut names = log.iter().filter_map(|entry| match entry {
             LogEntry::Create(name, id) if *id == file => Some(name.clone()),
             _ => None,
         });
-        names.last()
+        names.next()
     };
     let names = log.clone();
     for entry in &mut log {
