@@ -252,13 +252,13 @@ mod tests {
             )]
         );
         let own = ProviderEntry {
-            line: 85,
+            line: 88,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 90);
+        assert_eq!(desk.line, 93);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
