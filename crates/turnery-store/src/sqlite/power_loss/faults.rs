@@ -8,9 +8,9 @@
 
 use super::{
     driver::{Driver, open},
-    images::{check_images, images_in_the_end},
+    images::{check_images, check_log, images_in_the_end},
     snapshot::{LATER, Snapshot, expected_snapshots, take_snapshot},
-    workload::SHORT,
+    workload::{Op, SHORT},
 };
 use crate::{Durability, StoreError};
 use faulty_disk::{Fault, FaultKind};
@@ -120,4 +120,32 @@ async fn failed_flushes_lose_nothing_answered() {
 #[tokio::test]
 async fn failed_flushes_lose_nothing_answered_with_power() {
     sweep(Durability::Power, FaultKind::Sync).await;
+}
+
+/// The first checkpoint cannot flush the log, which then lacks what the second one copies to the database.
+#[tokio::test]
+async fn failed_flush_of_a_checkpoint_is_made_good() {
+    let ops = [
+        Op::Create("s1"),
+        Op::Begin("s1", 1, 4),
+        Op::Journal("s1", 1, 6),
+        Op::Checkpoint,
+        Op::Checkpoint,
+        Op::Commit("s1", 1, 1),
+    ];
+    let mut driver = Driver::new(Durability::Process);
+    for (index, op) in ops.iter().enumerate() {
+        if index == 3 {
+            driver.disk.set_fault(Some(Fault {
+                kind: FaultKind::Sync,
+                after: 0,
+                lasts: false,
+            }));
+        }
+        driver.run(index, *op).await.unwrap();
+        driver.mark_promised(index, *op).await;
+    }
+    assert_eq!(driver.disk.failures(), 1);
+    let (_, complaints) = check_log(&driver.disk.log(), &ops).await;
+    assert_eq!(complaints, [""; 0]);
 }
