@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &str)] = &[
     ("acp-conformance", ""),
     ("acp-conformance-dev", "acp-conformance"),
     ("model-api-rules", ""),
+    ("faulty-disk", ""),
     ("tidy", ""),
     ("xtask", "tidy"),
 ];
@@ -33,6 +34,9 @@ const EMBEDS_IN_TESTS: &str = "turnery";
 
 /// Crates whose tests may use the suite's oracle.
 const JUDGED: &[&str] = &["turnery-acp", "turnery"];
+
+/// Crate whose tests may simulate disks.
+const HAS_DISKS: &str = "turnery-store";
 
 /// Crates whose tests may judge requests to models.
 const SENDS_REQUESTS: &[&str] = &["turnery-models", "turnery-agent", "turnery-sdk"];
@@ -69,13 +73,17 @@ fn crates_depend_only_on_the_layers_below() {
                 let is_judge = dependency == "model-api-rules"
                     && table == "dev-dependencies"
                     && SENDS_REQUESTS.contains(name);
+                let is_disk = dependency == "faulty-disk"
+                    && table == "dev-dependencies"
+                    && *name == HAS_DISKS;
                 assert!(
                     !ours.contains(&*dependency)
                         || below.split(' ').any(|it| it == dependency)
                         || dependency == *name
                         || is_oracle
                         || is_embedded
-                        || is_judge,
+                        || is_judge
+                        || is_disk,
                     "{name} may not depend on {dependency} ({table})"
                 );
             }

@@ -15,8 +15,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use turnery_engine::LoopRecord;
-use turnery_store::{Commit, ListQuery, NewSession, SqliteStore, Store};
+use turnery_engine::{Event, EventKind, LoopRecord};
+use turnery_store::{Commit, Durability, ListQuery, NewSession, SqliteStore, Store};
 
 const ROUNDS: u32 = 300;
 const PROMPTS: u32 = 2000;
@@ -72,6 +72,10 @@ async fn main() -> Outcome {
     // In the working directory, since a temporary folder may not be on a disk.
     let folder = tempfile::tempdir_in(".")?;
     measure_flushes(folder.path())?;
+    if std::env::args().nth(1).as_deref() == Some("durability") {
+        return measure_durability(folder.path()).await;
+    }
+    measure_durability(folder.path()).await?;
     let store = SqliteStore::open(folder.path().join("sessions.db"));
     if std::env::args().nth(1).as_deref() == Some("prompts") {
         return measure_prompts(&store).await;
@@ -95,6 +99,68 @@ fn measure_flushes(folder: &Path) -> Outcome {
     }
     bare.print();
     Ok(())
+}
+
+/// Measures what each durability costs, beside a bare write and flush of 1 kB. All three take turns, since the speed
+/// of a disk changes.
+async fn measure_durability(folder: &Path) -> Outcome {
+    let mut file = fs::File::create(folder.join("bare-1"))?;
+    let open = |durability: Durability| {
+        let file = folder.join(format!("{}.db", durability.as_str()));
+        SqliteStore::open(file).with_durability(durability)
+    };
+    let stores = Durability::ALL.map(open);
+    let id = "s4".into();
+    let mut lanes = Vec::new();
+    for store in &stores {
+        store.create(new_session("s4")).await?;
+        lanes.push(store.claim(&id, &owner("a")).await?.lane);
+    }
+    let mut bare = RoundTimes::new("the disk alone: write of 1 kB and flush");
+    let mut appends = [
+        RoundTimes::new("append of 1 kB, process"),
+        RoundTimes::new("append of 1 kB, power"),
+    ];
+    let mut commits = [
+        RoundTimes::new("commit of 1 turn, process"),
+        RoundTimes::new("commit of 1 turn, power"),
+    ];
+    for number in 1..=ROUNDS {
+        let since = Instant::now();
+        file.write_all(&[7; 1024])?;
+        file.sync_data()?;
+        bare.add(since);
+        let record = record_of_turn("s4", number);
+        for (place, store) in stores.iter().enumerate() {
+            let event = large_event(&record);
+            let since = Instant::now();
+            store
+                .append_now(&lanes[place], &record.loop_id, vec![event])
+                .await?;
+            appends[place].add(since);
+            let commit = commit_of(&lanes[place], u64::from(number) - 1, &record);
+            let since = Instant::now();
+            store.commit(commit).await?;
+            commits[place].add(since);
+            // The flush after the answer belongs to no other measurement.
+            store.renew(&lanes[place]).await?;
+        }
+    }
+    bare.print();
+    appends
+        .into_iter()
+        .chain(commits)
+        .for_each(RoundTimes::print);
+    Ok(())
+}
+
+/// Returns a first event of a loop whose JSON has 1 kB.
+fn large_event(record: &LoopRecord) -> Event {
+    let mut event = record.events[0].clone();
+    if let EventKind::LoopStart { tag, .. } = &mut event.kind {
+        *tag = Some("x".repeat(700));
+    }
+    event
 }
 
 /// Returns one turn with two calls: 15 events.

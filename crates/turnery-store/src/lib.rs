@@ -1,7 +1,12 @@
 //! Stores sessions on disk. A lane allows one writer per session at a time; commits are atomic.
 
+// Samples of tests name this crate.
+#[cfg(test)]
+extern crate self as turnery_store;
+
 pub mod clock;
 pub mod damage;
+mod durability;
 mod effect_hold;
 mod encoding;
 pub mod export;
@@ -23,6 +28,7 @@ pub mod store;
 
 pub use clock::{Clock, new_uuid, now};
 pub use damage::{Damage, DamagedPart, History, RepairReport};
+pub use durability::Durability;
 pub use export::{ImportError, SessionDocument};
 pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;

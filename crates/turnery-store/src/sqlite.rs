@@ -1,9 +1,8 @@
 //! `SqliteStore` keeps sessions in one SQLite file, shared by all processes of one machine.
 //!
 //! One thread writes and another reads, so that lists and loads do not wait behind writes. Both start on first
-//! use; callers never read or write themselves, except through [`InlineRuntime`]. Commits are flushed to disk
-//! at once. Claims and journals are not: a claim undone by a power cut has no holder left, and a journal only
-//! serves recovery.
+//! use; callers never read or write themselves, except through [`InlineRuntime`]. [`Durability`] says which
+//! writes survive a power cut.
 
 mod check;
 mod checksum;
@@ -14,6 +13,7 @@ mod commit;
 mod db;
 mod deadlines;
 mod deletion;
+mod disk;
 mod execution;
 mod flush;
 mod inline_runtime;
@@ -28,6 +28,8 @@ mod notes;
 mod open;
 mod open_files;
 mod pending_effects;
+#[cfg(test)]
+mod power_loss;
 mod queue;
 mod repair;
 mod replay;
@@ -38,9 +40,9 @@ mod transaction;
 mod worker;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
-    LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
+    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, Durability, History, Lane, ListPage,
+    ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
+    ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
     clock::ClockReading, encoding::loop_row::LoopRow, journal_append::JournalAppend,
     lease::COMMIT_TIMEOUT,
 };
@@ -82,6 +84,13 @@ impl SqliteStore {
     #[must_use]
     pub fn with_inline_runtime(mut self, inline: InlineRuntime) -> Self {
         self.writer.set_inline_runtime(inline);
+        self
+    }
+
+    /// Flushes writes before or after their answer. The default is [`Durability::Process`].
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.writer.set_durability(durability);
         self
     }
 

@@ -27,7 +27,7 @@ use turnery_engine::{
 /// A set of tools, with the telemetry they report to and the policy for their effects.
 #[derive(Clone)]
 pub struct Toolbox {
-    tools: Arc<[Entry]>,
+    tools: Arc<[ToolEntry]>,
     /// Specifications of the tools, set when they are first needed.
     specs: Arc<OnceLock<Arc<[ToolSpec]>>>,
     telemetry: ToolTelemetry,
@@ -35,14 +35,14 @@ pub struct Toolbox {
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ToolEntry {
     name: String,
     tool: Arc<dyn Tool>,
     /// Set when it is first needed.
     spec: Arc<OnceLock<ToolSpec>>,
 }
 
-impl From<Arc<dyn Tool>> for Entry {
+impl From<Arc<dyn Tool>> for ToolEntry {
     fn from(tool: Arc<dyn Tool>) -> Self {
         Self {
             name: tool.name(),
@@ -52,7 +52,7 @@ impl From<Arc<dyn Tool>> for Entry {
     }
 }
 
-impl Entry {
+impl ToolEntry {
     fn spec(&self) -> &ToolSpec {
         self.spec.get_or_init(|| self.tool.spec())
     }
@@ -87,13 +87,13 @@ impl Toolbox {
     /// Replaces the tools, keeping telemetry and effect policies.
     #[must_use]
     pub fn with_tools(self, tools: Vec<Arc<dyn Tool>>) -> Self {
-        self.with_entries(tools.into_iter().map(Entry::from))
+        self.with_entries(tools.into_iter().map(ToolEntry::from))
     }
 
     /// Replaces the tools; of tools with the same name, the first is kept.
-    fn with_entries(self, entries: impl Iterator<Item = Entry>) -> Self {
+    fn with_entries(self, entries: impl Iterator<Item = ToolEntry>) -> Self {
         let mut names = HashSet::new();
-        let tools: Vec<Entry> = entries
+        let tools: Vec<ToolEntry> = entries
             .filter(|entry| names.insert(entry.name.clone()))
             .collect();
         Self {
@@ -103,7 +103,7 @@ impl Toolbox {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = Entry> + use<> {
+    fn entries(&self) -> impl Iterator<Item = ToolEntry> + use<> {
         let tools = Arc::clone(&self.tools);
         (0..tools.len()).map(move |at| tools[at].clone())
     }
@@ -142,7 +142,7 @@ impl Toolbox {
     #[must_use]
     pub fn with_tool(self, tool: impl Tool) -> Self {
         let mut entries: Vec<_> = self.entries().collect();
-        let entry = Entry::from(Arc::new(tool) as Arc<dyn Tool>);
+        let entry = ToolEntry::from(Arc::new(tool) as Arc<dyn Tool>);
         match entries.iter_mut().find(|it| it.name == entry.name) {
             Some(known) => *known = entry,
             None => entries.push(entry),
@@ -153,7 +153,7 @@ impl Toolbox {
     /// Adds tools; a tool whose name is taken is ignored.
     #[must_use]
     pub fn with_extra_tools(self, more: Vec<Arc<dyn Tool>>) -> Self {
-        let entries = self.entries().chain(more.into_iter().map(Entry::from));
+        let entries = self.entries().chain(more.into_iter().map(ToolEntry::from));
         self.with_entries(entries)
     }
 
@@ -267,7 +267,7 @@ impl Toolbox {
         self.find(name).map(|it| &it.tool)
     }
 
-    fn find(&self, name: &str) -> Option<&Entry> {
+    fn find(&self, name: &str) -> Option<&ToolEntry> {
         self.tools.iter().find(|it| it.name == name)
     }
 

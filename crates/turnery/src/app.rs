@@ -28,7 +28,7 @@ use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
     ProviderSource as _,
 };
-use turnery_store::{SqliteStore, Store};
+use turnery_store::{Durability, SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell};
 
 /// Time after which the user is told that a list of models is awaited.
@@ -48,6 +48,8 @@ pub(crate) struct App {
     call_limits: CallLimits,
     /// Environment variables passed to commands although their names look like those of keys.
     pass_env: Vec<String>,
+    /// What stored writes survive.
+    durability: Durability,
     /// Sources of a session's settings.
     pub(crate) settings_resolver: SettingsSources,
 }
@@ -82,6 +84,7 @@ impl App {
         let config = user.as_ref().unwrap_or(&defaults);
         let model_facts = config.model_overrides().collect();
         let fallback = config.fallback.clone();
+        let durability = config.durability.unwrap_or_default();
         let live_providers = Arc::new(LiveProviders::new(providers, places.key_file().ok()));
         let configured = SettingsSources::new(
             user,
@@ -98,6 +101,7 @@ impl App {
             fallback,
             call_limits,
             pass_env: passed,
+            durability,
             settings_resolver: configured,
         }
     }
@@ -149,9 +153,8 @@ impl App {
 
     /// Opens the session store.
     pub(crate) fn open_store(&self) -> anyhow::Result<SqliteStore> {
-        Ok(SqliteStore::open(
-            self.paths.sessions_database()?.to_owned(),
-        ))
+        let store = SqliteStore::open(self.paths.sessions_database()?.to_owned());
+        Ok(store.with_durability(self.durability))
     }
 
     /// Returns all models, with the facts that the user configured.

@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: unknown key `modell`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)",
+                "{}:2: unknown key `modell`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

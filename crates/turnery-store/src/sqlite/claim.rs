@@ -159,7 +159,7 @@ fn take_lane(
 #[cfg(test)]
 pub(super) mod tests {
     use super::{super::sessions, *};
-    use crate::{Commit, NewSession, clock::Clock};
+    use crate::{Commit, Durability, NewSession, clock::Clock};
     use std::sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -170,7 +170,7 @@ pub(super) mod tests {
         path: &std::path::Path,
         count: usize,
     ) -> (Db, Vec<SessionId>) {
-        let db = Db::open(path).unwrap();
+        let db = Db::open(path, Durability::Process).unwrap();
         let ids: Vec<SessionId> = (0..count).map(|n| format!("s{n}").into()).collect();
         for id in &ids {
             let new = NewSession {
@@ -243,7 +243,7 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let (mut here, ids) = open_with_sessions(&path, 1);
-        let mut there = Db::open(&path).unwrap();
+        let mut there = Db::open(&path, Durability::Process).unwrap();
         claim_and_commit(&mut here, &ids[0], 1);
         assert_eq!(claim_and_commit(&mut there, &ids[0], 4), 1);
         assert_eq!(claim_and_commit(&mut here, &ids[0], 5), 4);

@@ -101,6 +101,7 @@ impl Db {
         should_stop: impl Fn() -> bool + Send + 'static,
     ) -> Result<bool, JobError> {
         self.check_files()?;
+        self.wal.recover_from_failed_flush(&self.sql)?;
         let free = pragma_number(&self.sql, "freelist_count")?;
         if !self.cleanup.has_deleted && free <= SPARE_PAGES {
             return Ok(true);
@@ -131,7 +132,8 @@ impl Db {
         }
         // The log holds pages from before the deletion.
         let truncated = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let is_busy: bool = self.sql.query_row(truncated, [], |row| row.get(0))?;
+        let checkpointed = self.sql.query_row(truncated, [], |row| row.get(0));
+        let is_busy: bool = checkpointed.inspect_err(|_| self.wal.note_failed_checkpoint())?;
         Ok(!is_busy)
     }
 }

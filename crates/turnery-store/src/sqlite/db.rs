@@ -4,8 +4,8 @@ use super::{
     cleanup::Cleanup, flush::WriteAheadLog, job_error::JobError, loop_numbers::LoopNumbers,
     open::open, open_files::OpenFiles,
 };
-use crate::StoreError;
-use rusqlite::Connection;
+use crate::{Durability, StoreError};
+use rusqlite::{Connection, config::DbConfig};
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 use turnery_engine::SessionId;
 
@@ -25,15 +25,16 @@ pub(super) struct Db {
 }
 
 impl Db {
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let (sql, files) = open(path)?;
+    pub(super) fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let wal = Arc::new(WriteAheadLog::new(path, durability));
+        let (sql, files) = open(path, &wal)?;
         Ok(Self {
             sql,
             files,
             empty_journals: HashMap::new(),
             loop_numbers: HashMap::new(),
             needs_checkpoint: false,
-            wal: Arc::new(WriteAheadLog::new(path)),
+            wal,
             cleanup: Cleanup::default(),
         })
     }
@@ -48,13 +49,33 @@ impl Db {
         self.files.check()
     }
 
+    /// Copies the log to the database, as far as no reader needs it. The log must not be copied after a failed flush
+    /// before it is written again.
     pub(super) fn checkpoint(&mut self) {
-        let done = self
-            .sql
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        self.wal.note_pages(0);
+        let ready = self.wal.recover_from_failed_flush(&self.sql);
+        let done = ready.and_then(|()| {
+            let done = self
+                .sql
+                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            done.inspect_err(|_| self.wal.note_failed_checkpoint())
+                .map_err(JobError::from)
+        });
         if let Err(error) = done {
             tracing::debug!(%error, "failed to checkpoint");
         }
         self.needs_checkpoint = false;
+    }
+
+    /// Prepares for closing the connection, which checkpoints if it is the last one.
+    pub(super) fn prepare_close(&self) {
+        let ready = self.wal.recover_from_failed_flush(&self.sql);
+        if let Err(error) = ready {
+            tracing::debug!(%error, "the log stays beside the database");
+            let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            if let Err(error) = self.sql.set_db_config(option, true) {
+                tracing::debug!(%error, "failed to keep the log");
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     queue::{JobQueue, QueueEvent},
 };
 use crate::{
-    Lane, StoreError,
+    Durability, Lane, StoreError,
     journal_append::{JournalAppend, TruncatedJournals, gap_error},
 };
 use std::{
@@ -70,6 +70,7 @@ pub(super) struct JobOptions {
 /// Queue and state shared by the executors of the jobs.
 pub(super) struct WorkerShared {
     path: PathBuf,
+    durability: Durability,
     pub(super) queue: JobQueue<Job>,
     state: Mutex<WorkerState>,
     was_quick: AtomicBool,
@@ -99,9 +100,10 @@ impl Drop for AbandonOnPanic<'_> {
 }
 
 impl WorkerShared {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, durability: Durability) -> Self {
         Self {
             path,
+            durability,
             queue: JobQueue::new(),
             state: Mutex::default(),
             was_quick: AtomicBool::new(false),
@@ -193,7 +195,7 @@ impl WorkerShared {
         } = state;
         let db = match db {
             Some(db) => Ok(db),
-            None => Db::open(&self.path).map(|opened| db.insert(opened)),
+            None => Db::open(&self.path, self.durability).map(|opened| db.insert(opened)),
         };
         match db {
             Ok(db) => run_jobs(db, &self.path, batch, appends, truncated),
@@ -246,6 +248,7 @@ impl WorkerState {
                 });
             }
             db.wal.flush_pending();
+            db.prepare_close();
         }
     }
 }
@@ -306,7 +309,10 @@ fn run_jobs(
                 let ready = db
                     .set_lock_timeout(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.wal.recover_from_failed_flush(options.flush, &db.sql));
+                    .and_then(|()| match options.flush {
+                        Flush::Now => db.wal.recover_from_failed_flush(&db.sql),
+                        Flush::Later => Ok(()),
+                    });
                 match ready {
                     Ok(()) => work(Ok(db)),
                     Err(error) => work(Err(error.into_store_error(path))),
@@ -321,6 +327,9 @@ fn run_jobs(
     // Logged; the rest is kept for the next attempt.
     let _ = write_journal(db, path, appends, truncated, JOURNAL_TIMEOUT);
     db.needs_checkpoint = true;
+    if db.wal.is_long() {
+        db.checkpoint();
+    }
 }
 
 /// Keeps events until they are written. Fails if earlier events of the loop are missing.

@@ -1,9 +1,15 @@
 //! Flushes the write-ahead log to disk after the jobs that require it.
 //!
-//! SQLite could flush by itself. But switching its `synchronous` mode before each commit takes longer than the
-//! commit, and callers would wait for the disk.
+//! With [`Durability::Power`], SQLite flushes each commit before it is answered. Otherwise the log is flushed here:
+//! switching SQLite's `synchronous` mode before each commit takes longer than the commit, and callers would wait for
+//! the disk.
+//!
+//! After a failed flush, the system may have dropped what was written, while later flushes succeed. SQLite would then
+//! copy pages to the database that are not safely in the log, and a power cut would leave half of them. So before the
+//! next checkpoint, and before the next commit that must be flushed, the log is written again.
 
-use super::{job_error::JobError, open_files::wal_path};
+use super::{disk, job_error::JobError, open_files::wal_path, transaction::write};
+use crate::Durability;
 use rusqlite::Connection;
 use std::{
     fs::File,
@@ -11,12 +17,15 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
-/// Time at which a commit is flushed to disk. In both cases other processes see the commit, and it survives
-/// the end of this process, once the job is answered.
+/// Pages in the log from which on it is checkpointed between two jobs; an idle writer checkpoints earlier.
+const MAX_WAL_PAGES: u32 = 500;
+
+/// Time at which a commit is flushed to disk with [`Durability::Process`]. In both cases other processes see the
+/// commit, and it survives the end of this process, once the job is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
     /// With the next flushed job, or at the next checkpoint.
@@ -29,12 +38,15 @@ pub(super) enum Flush {
 pub(super) struct WriteAheadLog {
     database: PathBuf,
     path: PathBuf,
+    durability: Durability,
     /// Handle used for flushing. The log is not removed while a connection exists.
     file: OnceLock<File>,
     /// A commit since the last flush must be flushed.
     is_pending: AtomicBool,
-    /// The last flush failed, so a power cut may undo commits.
+    /// A flush failed, so the log must be written again.
     has_failed: AtomicBool,
+    /// Pages in the log after the last commit of this connection.
+    pages: AtomicU32,
     #[cfg(test)]
     flushes: std::sync::atomic::AtomicUsize,
     /// Simulates a failing disk.
@@ -43,13 +55,15 @@ pub(super) struct WriteAheadLog {
 }
 
 impl WriteAheadLog {
-    pub(super) fn new(database: &Path) -> Self {
+    pub(super) fn new(database: &Path, durability: Durability) -> Self {
         Self {
             database: database.to_owned(),
             path: wal_path(database),
+            durability,
             file: OnceLock::new(),
             is_pending: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            pages: AtomicU32::new(0),
             #[cfg(test)]
             flushes: std::sync::atomic::AtomicUsize::new(0),
             #[cfg(test)]
@@ -57,42 +71,60 @@ impl WriteAheadLog {
         }
     }
 
-    /// Recovers from a failed flush before a job that needs one; otherwise does nothing. A later flush may
-    /// succeed although the system has dropped the written data, so the log is first checkpointed into the
-    /// database, which flushes it there.
-    pub(super) fn recover_from_failed_flush(
-        &self,
-        flush: Flush,
-        sql: &Connection,
-    ) -> Result<(), JobError> {
-        match flush {
-            Flush::Now if self.has_failed.load(Ordering::Acquire) => {
-                self.checkpoint_and_truncate(sql)?;
-                tracing::info!("{} is kept again", self.database.display());
-                self.has_failed.store(false, Ordering::Release);
-                Ok(())
-            }
-            Flush::Now | Flush::Later => Ok(()),
+    /// SQLite's mode for flushing its own commits.
+    pub(super) fn synchronous_mode(&self) -> &'static str {
+        match self.durability {
+            // SQLite flushes what it checkpoints.
+            Durability::Process => "NORMAL",
+            Durability::Power => "FULL",
         }
     }
 
-    fn checkpoint_and_truncate(&self, sql: &Connection) -> Result<(), JobError> {
+    /// Records the number of pages in the log after a commit.
+    pub(super) fn note_pages(&self, pages: u32) {
+        self.pages.store(pages, Ordering::Relaxed);
+    }
+
+    /// Returns true if the log has so many pages that reading gets slower.
+    pub(super) fn is_long(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= MAX_WAL_PAGES
+    }
+
+    /// Records that SQLite could not flush the log or the database.
+    pub(super) fn note_failed_checkpoint(&self) {
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Writes the log again if a flush failed; otherwise does nothing.
+    pub(super) fn recover_from_failed_flush(&self, sql: &Connection) -> Result<(), JobError> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // The transaction only keeps other writers away from the log.
+        write(sql, |_| Ok(self.write_again()?))?;
+        tracing::info!("{} is kept again", self.database.display());
+        self.has_failed.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn write_again(&self) -> io::Result<()> {
         #[cfg(test)]
         if self.disk_fails.load(Ordering::Relaxed) {
-            return Err(JobError::Disk(no_space()));
+            return Err(no_space());
         }
-        let is_busy: bool =
-            sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if is_busy {
-            let error = "another program is reading an earlier state of it";
-            return Err(JobError::Disk(io::Error::other(error)));
+        match self.open_file() {
+            Ok(file) => disk::rewrite(file, &self.path),
+            // Nothing has been written yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// Requests a flush after a job that needs one.
     pub(super) fn request_flush(&self) {
-        self.is_pending.store(true, Ordering::Release);
+        if self.durability == Durability::Process {
+            self.is_pending.store(true, Ordering::Release);
+        }
     }
 
     pub(super) fn is_flush_pending(&self) -> bool {
@@ -118,11 +150,27 @@ impl WriteAheadLog {
                 return Err(no_space());
             }
         }
+        disk::sync_data(self.open_file()?, &self.path)
+    }
+
+    /// Returns true if the last flush succeeded.
+    #[cfg(test)]
+    pub(super) fn is_flushed(&self) -> bool {
+        !self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Takes a failed flush for a successful one.
+    #[cfg(test)]
+    pub(super) fn forget_failure(&self) {
+        self.has_failed.store(false, Ordering::Release);
+    }
+
+    fn open_file(&self) -> io::Result<&File> {
         if let Some(file) = self.file.get() {
-            return file.sync_data();
+            return Ok(file);
         }
-        let file = File::options().write(true).open(&self.path)?;
-        self.file.get_or_init(|| file).sync_data()
+        let file = File::options().read(true).write(true).open(&self.path)?;
+        Ok(self.file.get_or_init(|| file))
     }
 }
 
@@ -195,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flushing_resumes_once_the_wal_is_copied_back() {
+    async fn flushing_resumes_once_the_log_is_written_again() {
         let (folder, worker) = worker();
         set_disk_fails(&worker, true).await;
         let make = worker.call_flushed(|db| Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?));
@@ -205,9 +253,10 @@ mod tests {
         assert!(refused.await.is_err());
         set_disk_fails(&worker, false).await;
         let log = folder.path().join("sessions.db-wal");
-        assert!(std::fs::metadata(&log).unwrap().len() > 0);
+        let before = std::fs::read(&log).unwrap();
+        assert!(!before.is_empty());
         let accepted = worker.call_flushed(|_| Ok(()));
         assert_eq!(accepted.await, Ok(()));
-        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+        assert_eq!(std::fs::read(&log).unwrap(), before);
     }
 }

@@ -136,7 +136,7 @@ impl JobError {
                 Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                     format!(
                         "{path} cannot be opened for writing ({error}); check that it is a file in a \
-                         folder of yours"
+                         folder of yours, and that its disk has free space"
                     )
                 }
                 Some(_) | None => format!("{path}: {error}"),

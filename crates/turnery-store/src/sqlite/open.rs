@@ -1,12 +1,14 @@
 //! Opens the database file: permissions, settings, schema and migrations.
 
 use super::{
+    disk,
+    flush::WriteAheadLog,
     job_error::{JOB_TIMEOUT, JobError},
     open_files::OpenFiles,
 };
 use crate::StoreError;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
-use std::{fs, io, path::Path, time::Instant};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig, hooks::Wal};
+use std::{fs, io, path::Path, sync::Arc, time::Instant};
 
 /// SQLite application id of turnery's databases: `turn` in ASCII.
 const APPLICATION_ID: i64 = 0x7475_726e;
@@ -27,15 +29,14 @@ const MIGRATIONS: [(i64, &str); 5] = [
 /// Page size, large enough for most loops, so that a commit writes few pages. Unit: bytes.
 const PAGE_BYTES: u32 = 8192;
 
-/// Pages in the log before a commit checkpoints it itself, which makes the commit ten times slower; an idle
-/// writer checkpoints earlier.
-const WAL_CHECKPOINT_PAGES: u32 = 500;
-
 /// Opens the database, and creates it if it does not exist.
-pub(super) fn open(path: &Path) -> Result<(Connection, OpenFiles), StoreError> {
+pub(super) fn open(
+    path: &Path,
+    wal: &Arc<WriteAheadLog>,
+) -> Result<(Connection, OpenFiles), StoreError> {
     create_file(path).map_err(|error| create_error(path, &error))?;
     let files = OpenFiles::before_open(path).map_err(|error| create_error(path, &error));
-    let (mut files, db) = (files?, connect(path));
+    let (mut files, db) = (files?, connect(path, wal));
     let db = db.and_then(|db| files.check().map(|()| db));
     Ok((db.map_err(|error| error.into_store_error(path))?, files))
 }
@@ -66,7 +67,15 @@ fn create_file(path: &Path) -> io::Result<()> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
+        let missing = parent.ancestors().take_while(|it| !it.exists()).count();
         folder.recursive(true).create(parent)?;
+        // SQLite flushes the folder of the database, but not the folders above, in which that has its name.
+        for above in parent.ancestors().skip(1).take(missing) {
+            if let Err(error) = disk::sync_folder(above) {
+                // Not every file system can.
+                tracing::debug!(%error, "failed to flush a folder");
+            }
+        }
     }
     match file.open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -74,7 +83,7 @@ fn create_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, JobError> {
+fn connect(path: &Path, wal: &Arc<WriteAheadLog>) -> Result<Connection, JobError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(JOB_TIMEOUT)?;
@@ -94,11 +103,15 @@ fn connect(path: &Path) -> Result<Connection, JobError> {
         )));
     }
     db.pragma_update(None, "foreign_keys", true)?;
-    db.pragma_update(None, "wal_autocheckpoint", WAL_CHECKPOINT_PAGES)?;
+    // Replaces SQLite's own checkpoints, whose errors nobody sees.
+    let log = Arc::clone(wal);
+    db.wal_hook(Some(move |_: &mut Wal, pages: std::ffi::c_int| {
+        log.note_pages(u32::try_from(pages).unwrap_or_default());
+        Ok(())
+    }))?;
     // Overwrites deleted text instead of only unlinking it.
     db.pragma_update(None, "secure_delete", true)?;
-    // The log is flushed by `WriteAheadLog`; SQLite flushes what it checkpoints.
-    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.pragma_update(None, "synchronous", wal.synchronous_mode())?;
     Ok(db)
 }
 
@@ -107,8 +120,7 @@ fn connect(path: &Path) -> Result<Connection, JobError> {
 fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
     let deadline = Instant::now() + JOB_TIMEOUT;
     loop {
-        let mode = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
-        match mode.map_err(JobError::from) {
+        match set_wal_mode(db) {
             Err(error) if error.is_busy() && Instant::now() < deadline => {
                 let waited = db.execute_batch("BEGIN IMMEDIATE; COMMIT");
                 if let Err(error) = waited {
@@ -118,6 +130,14 @@ fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
             mode => return mode,
         }
     }
+}
+
+/// Runs the statement to its end: the row with the mode comes before the commit, which may fail.
+fn set_wal_mode(db: &Connection) -> Result<String, JobError> {
+    let mut set = db.prepare("PRAGMA journal_mode = wal")?;
+    let modes = set.query_map([], |row| row.get(0))?;
+    let modes = modes.collect::<Result<Vec<String>, _>>()?;
+    Ok(modes.concat())
 }
 
 fn schema_version(db: &Connection) -> Result<i64, JobError> {

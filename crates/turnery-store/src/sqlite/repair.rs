@@ -455,12 +455,14 @@ impl SessionRepair<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::db::Db;
+    use crate::{Durability, sqlite::db::Db};
 
     #[test]
     fn failed_backup_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(&folder.path().join("sessions.db")).unwrap().sql;
+        let db = Db::open(&folder.path().join("sessions.db"), Durability::Process)
+            .unwrap()
+            .sql;
         // A database with an open write transaction cannot be copied.
         db.execute_batch("BEGIN IMMEDIATE; DELETE FROM sessions")
             .unwrap();

@@ -8,8 +8,8 @@
 //! Switching threads takes longer than a short job. With an [`InlineRuntime`], which keeps running while one
 //! of its threads hangs, jobs that are usually short run as a task of that runtime.
 //!
-//! Commits are flushed to disk by the thread, immediately but without making the caller wait. After a failed
-//! flush, commits fail until the disk has stored everything.
+//! Commits are flushed to disk by the thread, immediately but without making the caller wait, or by SQLite before
+//! they are answered ([`Durability`]). After a failed flush, commits fail until the disk has stored everything.
 
 use super::{
     db::Db,
@@ -21,7 +21,7 @@ use super::{
     queue::{CAPACITY, PushError, Urgency},
 };
 use crate::{
-    StoreError, StoreFuture,
+    Durability, StoreError, StoreFuture,
     journal_append::{JournalAppend, TruncatedJournals, gap_error},
     lease::COMMIT_TIMEOUT,
 };
@@ -38,6 +38,7 @@ pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
     inline_runtime: Option<InlineRuntime>,
+    durability: Durability,
     running: OnceLock<Result<WorkerThread, StoreError>>,
     /// Journals truncated because the queue was full.
     truncated: TruncatedJournals,
@@ -55,6 +56,7 @@ impl Worker {
             path,
             name,
             inline_runtime: None,
+            durability: Durability::default(),
             running: OnceLock::new(),
             truncated: TruncatedJournals::default(),
         }
@@ -63,6 +65,11 @@ impl Worker {
     /// Runs jobs that are usually short on this runtime. Call before the first job.
     pub(super) fn set_inline_runtime(&mut self, inline: InlineRuntime) {
         self.inline_runtime = Some(inline);
+    }
+
+    /// Sets what the jobs' writes survive. Call before the first job.
+    pub(super) fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
     }
 
     /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
@@ -247,7 +254,7 @@ impl Worker {
 
     fn start(&self) -> Result<WorkerThread, StoreError> {
         let start = || {
-            let shared = Arc::new(WorkerShared::new(self.path.clone()));
+            let shared = Arc::new(WorkerShared::new(self.path.clone(), self.durability));
             let thread = thread::Builder::new().name(self.name.to_owned());
             let theirs = Arc::clone(&shared);
             let thread = thread.spawn(move || theirs.run())?;

@@ -140,6 +140,22 @@ mod tests {
     }
 
     #[test]
+    fn durability_is_power_or_process() {
+        let parse = |value: &str| {
+            let content = format!("durability = {value:?}");
+            Config::parse(Path::new("config.toml"), &content).map(|config| config.durability)
+        };
+        assert_eq!(
+            parse("power").unwrap(),
+            Some(turnery_store::Durability::Power)
+        );
+        assert_eq!(
+            problems("durability = \"powr\""),
+            "config.toml:1: durability: \"powr\" is no durability; write \"power\" (or process)"
+        );
+    }
+
+    #[test]
     fn every_key_is_read() {
         let file = Config::parse(
             Path::new("/etc/turnery/config.toml"),
@@ -160,6 +176,7 @@ mod tests {
         assert_eq!(file.protocol, Some(turnery_agent::Protocol::Tools));
         assert_eq!(file.sandbox, Some(turnery_tools::SandboxMode::Workspace));
         assert_eq!(file.sandbox_network, Some(false));
+        assert_eq!(file.durability, Some(turnery_store::Durability::Process));
         assert_eq!(file.pass_env, ["TEST_DATABASE_URL"]);
         assert_eq!(
             file.allow,
@@ -235,13 +252,13 @@ mod tests {
             )]
         );
         let own = ProviderEntry {
-            line: 85,
+            line: 88,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 90);
+        assert_eq!(desk.line, 93);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
@@ -307,7 +324,7 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: unknown key `modle`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
+config.toml:1: unknown key `modle`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: unknown key `limits.turn`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
@@ -316,7 +333,7 @@ config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic, openai_responses, gemini)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, headers, ca_file, models)
-config.toml:18: unknown key `provider`; write \"providers\" (or model, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
+config.toml:18: unknown key `provider`; write \"providers\" (or model, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
         );
     }
 

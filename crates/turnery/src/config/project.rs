@@ -61,9 +61,11 @@ pub(crate) fn narrow(
     }
     let network = "it could open the network to its commands";
     let keys = "it could show your keys to its commands";
+    let sessions = "it could make all your sessions slower or less safe";
     refused.extend(ignored_keys(&[
         ("sandbox_network", asked.sandbox_network.is_some(), network),
         ("pass_env", !asked.pass_env.is_empty(), keys),
+        ("durability", asked.durability.is_some(), sessions),
     ]));
     let usual_sandbox = user.sandbox.unwrap_or(SandboxMode::Workspace);
     let sandbox = match asked.sandbox {
@@ -220,6 +222,9 @@ mod tests {
         let (choice, refused) = narrowed(None, "sandbox_network = true\npass_env = [\"A_KEY\"]");
         assert_eq!((choice.sandbox_network, choice.pass_env.len()), (None, 0));
         assert_eq!(refused.len(), 2, "{refused:?}");
+        let (choice, refused) = narrowed(None, "durability = \"power\"");
+        assert_eq!(choice.durability, None);
+        assert_eq!(refused.len(), 1, "{refused:?}");
     }
 
     #[test]

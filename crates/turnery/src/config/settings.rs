@@ -22,6 +22,7 @@ use std::{
 use turnery_agent::Protocol;
 use turnery_engine::{CompactionSettings, Limits, ResponseLimits};
 use turnery_models::{CallLimits, ModelName, Thinking};
+use turnery_store::Durability;
 use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// Configuration of turnery: config.toml in turnery's folder, and .turnery/config.toml in a project. A project may
@@ -59,6 +60,11 @@ pub(crate) struct Config {
     /// Environment variables that commands see although their names look like those of keys. Not in a project.
     #[serde(default)]
     pub(crate) pass_env: Vec<String>,
+    /// What stored prompts, approvals and responses survive once they are shown: the end of the `process`, or a cut of
+    /// `power` too, which costs a flush of the disk for each of them; default: `process`. Not in a project.
+    #[serde(default, deserialize_with = "deserialize_text")]
+    #[schemars(with = "Option<DurabilityName>")]
+    pub(crate) durability: Option<Durability>,
     /// What is allowed without asking, for example `shell(cargo test:*)` or `edit(src/**)`.
     #[serde(default, deserialize_with = "deserialize_texts")]
     #[schemars(with = "Vec<String>")]
@@ -96,6 +102,15 @@ pub(crate) struct Config {
     /// Facts about models that their names do not tell, by `provider/model`. Not in a project.
     #[serde(default)]
     pub(crate) models: BTreeMap<String, ModelEntry>,
+}
+
+/// Names of [`Durability`], for the schema.
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum DurabilityName {
+    Process,
+    Power,
 }
 
 /// When a prompt stops by itself.
@@ -251,6 +266,7 @@ impl Config {
             protocol: self.protocol.or(below.protocol),
             sandbox: self.sandbox.or(below.sandbox),
             sandbox_network: self.sandbox_network.or(below.sandbox_network),
+            durability: self.durability.or(below.durability),
             pass_env: join_unique(below.pass_env.clone(), self.pass_env),
             allow: join_unique(below.allow.clone(), self.allow),
             deny: join_unique(below.deny.clone(), self.deny),

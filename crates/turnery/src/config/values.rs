@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use std::str::FromStr;
 use turnery_agent::Protocol;
 use turnery_models::{ModelName, Thinking};
+use turnery_store::Durability;
 use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// A value that is written as a text.
@@ -31,6 +32,7 @@ macro_rules! impl_from_text {
 }
 
 impl_from_text! {
+    Durability: durability,
     Mode: mode,
     ModelName: model,
     Protocol: protocol,
@@ -132,6 +134,11 @@ pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
         Thinking::High,
     ];
     parse_named(text, "thinking level", all, Thinking::as_str)
+}
+
+/// Parses what stored writes survive; the error lists the valid names.
+pub(crate) fn durability(text: &str) -> Result<Durability, String> {
+    parse_named(text, "durability", Durability::ALL, Durability::as_str)
 }
 
 /// Parses how the model acts; the error lists the valid names.

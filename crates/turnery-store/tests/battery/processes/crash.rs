@@ -2,19 +2,38 @@
 //! partially (S1, S3, S4, S5).
 
 use super::{LINE_MARK, OtherProcess, role::print_line};
-use crate::samples::*;
-use std::{collections::HashMap, fmt::Display, future::Future, path::Path, sync::Arc};
+use crate::{effects::effect, samples::*};
+use std::{
+    collections::HashMap,
+    env,
+    fmt::Display,
+    future::{Future, pending},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use turnery_engine::{CallId, Event, EventKind, LoopRecord, LoopStatus, Message};
-use turnery_store::{SessionInfo, SessionPatch, SqliteStore, Store};
+use turnery_store::{
+    Commit, NextEffect, SessionInfo, SessionPatch, SqliteStore, Store, TranscriptNote,
+};
 
 /// Number of loops per session; the commit of one is so large that it fills the log.
 const LOOPS: u32 = 4;
 const LONG_LOOP: u32 = 2;
+const MANY_CALLS: usize = 500;
 
-fn loop_of(session: &str, number: u32) -> Arc<LoopRecord> {
+/// Environment variable with the number of calls of the long loop.
+const LONG_CALLS: &str = "TURNERY_STORE_TEST_LONG_CALLS";
+
+/// Environment variable with the call at which the process stops: `before` or `after`, and its number.
+const STOP: &str = "TURNERY_STORE_TEST_STOP";
+
+fn loop_of(session: &str, number: u32, long_calls: usize) -> Arc<LoopRecord> {
     let record = record(session, number, "Well?");
     Arc::new(if number == LONG_LOOP {
-        with_calls(record, 500, &"line\n".repeat(1000))
+        with_calls(record, long_calls, &"line\n".repeat(1000))
     } else {
         with_calls(record, 2, "line\n")
     })
@@ -29,6 +48,8 @@ fn journal_of(record: &LoopRecord) -> [&[Event]; 2] {
 /// between.
 pub(super) async fn write_forever(path: &Path) {
     let store = SqliteStore::open(path.to_path_buf());
+    let long_calls = env::var(LONG_CALLS).expect("a variable");
+    let long_calls = long_calls.parse().expect("a number");
     for session in 1_u32.. {
         let id = format!("s{session}");
         let key = id.as_str().into();
@@ -44,10 +65,15 @@ pub(super) async fn write_forever(path: &Path) {
             store.patch(&key, patch).await
         })
         .await;
-        let lane = store.claim(&key, &owner("there")).await.expect("claimed");
-        let lane = lane.lane;
+        let claim = async { store.claim(&key, &owner("there")).await };
+        let lane = run_step(format!("claim {id}"), claim).await.lane;
+        let notes = vec![note(&id)];
+        run_step(format!("note {id}"), async {
+            store.add_notes(&key, notes).await
+        })
+        .await;
         for number in 1..=LOOPS {
-            let record = loop_of(&id, number);
+            let record = loop_of(&id, number, long_calls);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
                 // The renewal runs after the journal, and so acknowledges it.
                 run_step(format!("journal{half} {id} {number}"), async {
@@ -56,18 +82,45 @@ pub(super) async fn write_forever(path: &Path) {
                 })
                 .await;
             }
-            let commit = commit_of(&lane, u64::from(number) - 1, &record);
+            let commit = Commit {
+                effects: vec![effect(&id, number)],
+                ..commit_of(&lane, u64::from(number) - 1, &record)
+            };
             run_step(format!("commit {id} {number}"), async {
                 store.commit(commit).await
             })
             .await;
         }
+        let release = async { store.release(&lane).await };
+        run_step(format!("release {id}"), release).await;
+    }
+}
+
+/// Calls of the writer for one session.
+const CALLS: usize = 5 + 3 * LOOPS as usize;
+
+fn note(session: &str) -> TranscriptNote {
+    let message = message(&loop_id(session, 1), "note", user("/help"));
+    TranscriptNote {
+        at: at(1),
+        message: (*message).clone(),
+    }
+}
+
+/// Stops for ever at the call that [`STOP`] names.
+async fn stop_at(when: &str, call: usize) {
+    if env::var(STOP).is_ok_and(|stop| stop == format!("{when} {call}")) {
+        print_line(&format!("\n{LINE_MARK}stopped\n"));
+        pending::<()>().await;
     }
 }
 
 /// The store starts when called, not when awaited, so the call must be inside `work`.
-async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
+async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) -> T {
+    static CALL: AtomicUsize = AtomicUsize::new(0);
+    let call = CALL.fetch_add(1, Ordering::Relaxed);
     print_line(&format!("\n{LINE_MARK}begin {name}\n"));
+    stop_at("before", call).await;
     let mut work = std::pin::pin!(work);
     let done = loop {
         tokio::select! {
@@ -76,14 +129,22 @@ async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result
             () = tokio::task::yield_now() => print_line("."),
         }
     };
-    if let Err(error) = done {
-        panic!("{name}: {error}");
-    }
+    let value = match done {
+        Ok(value) => value,
+        Err(error) => panic!("{name}: {error}"),
+    };
+    stop_at("after", call).await;
     print_line(&format!("\n{LINE_MARK}end {name}\n"));
+    value
 }
 
 /// When to kill: this many bytes after the `nth` line with this prefix.
+#[derive(Default)]
 struct KillPoint {
+    /// Calls of the long loop, if not [`MANY_CALLS`].
+    long_calls: Option<usize>,
+    /// Call at which the process stops by itself, as described at [`STOP`].
+    stop: String,
     line: &'static str,
     nth: usize,
     bytes: usize,
@@ -92,6 +153,7 @@ struct KillPoint {
 /// Output of the killed process.
 #[derive(Default)]
 struct WriterLog {
+    long_calls: usize,
     done: Vec<String>,
     running: Option<String>,
 }
@@ -119,8 +181,16 @@ impl WriterLog {
 }
 
 fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
-    let mut other = OtherProcess::start("writer", path);
-    let mut said = WriterLog::default();
+    let long_calls = moment.long_calls.unwrap_or(MANY_CALLS);
+    let variables = [
+        (STOP, moment.stop.clone()),
+        (LONG_CALLS, long_calls.to_string()),
+    ];
+    let mut other = OtherProcess::start_with("writer", path, variables);
+    let mut said = WriterLog {
+        long_calls,
+        ..WriterLog::default()
+    };
     let mut met = 0;
     while met <= moment.nth {
         let line = other.read_line().expect("it goes on for ever");
@@ -176,7 +246,11 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     // Before any claim: complete commits, all of them, in order, and at most one unacknowledged.
     let before = store.loops(&info.id, 0).await.expect("loaded");
     for (number, record) in (1..).zip(&before) {
-        assert_eq!(*record, loop_of(&id, number), "loop {number} is whole");
+        assert_eq!(
+            *record,
+            loop_of(&id, number, said.long_calls),
+            "loop {number} is whole"
+        );
         assert!(said.may_have_done(&format!("commit {id} {number}")));
     }
     let kept = u32::try_from(before.len()).expect("few");
@@ -205,13 +279,39 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     assert!(after.len() <= 1);
     assert!(after.len() == 1 || journalled == [false, false]);
     if let Some(aborted) = after.first() {
-        check_aborted(aborted, &loop_of(&id, next), journalled);
+        check_aborted(aborted, &loop_of(&id, next, said.long_calls), journalled);
     }
-    let again = loop_of(&id, next + 1);
+    let again = loop_of(&id, next + 1, said.long_calls);
     let head = opened.info.head_version;
     let committed = store.commit(commit_of(&opened.lane, head, &again)).await;
     assert_eq!(committed, Ok(head + 1));
+    check_notes_and_effects(store, &info, said, kept).await;
     said.running == Some(format!("commit {id} {next}"))
+}
+
+/// Checks that there is the note if it was acknowledged, and exactly the effects of the committed loops.
+async fn check_notes_and_effects(
+    store: &SqliteStore,
+    info: &SessionInfo,
+    said: &WriterLog,
+    kept: u32,
+) {
+    let (id, name) = (info.id.as_str(), format!("note {}", info.id));
+    let notes = store.notes(&info.id).await.expect("loaded");
+    let is_there = notes == [note(id)];
+    assert!(is_there || notes.is_empty());
+    assert!(is_there || !said.has_done(&name), "the note is lost");
+    assert!(!is_there || said.may_have_done(&name));
+    let mut keys = Vec::new();
+    while let NextEffect::Taken(taken) = store
+        .take_effect(&info.id, &owner("here"))
+        .await
+        .expect("taken")
+    {
+        keys.push(taken.pending.key);
+    }
+    let expected: Vec<_> = (1..=kept).map(|number| effect(id, number).key).collect();
+    assert_eq!(keys, expected);
 }
 
 /// Checks that the loop has the journalled events, at most one half more than acknowledged, with closed calls.
@@ -275,6 +375,7 @@ fn kill_points(line: &'static str, count: usize, bytes: usize) -> impl Iterator<
         line,
         nth: number % 5,
         bytes: number * bytes,
+        ..KillPoint::default()
     })
 }
 
@@ -314,9 +415,50 @@ async fn killed_while_committing() {
 async fn killed_in_the_middle_of_a_long_commit() {
     let kill_points = (0..15).map(|number| KillPoint {
         line: "begin commit s1 2",
-        nth: 0,
         bytes: number * 300,
+        ..KillPoint::default()
     });
     let tally = kill_at_each(kill_points).await;
     assert!(tally.undone > 0, "{tally:?}");
+}
+
+/// Before and after each call for one session, which is then claimed and continued by somebody else.
+// proves: S3, S4, S5
+#[tokio::test]
+async fn killed_at_every_call() {
+    let stops =
+        (0..CALLS).flat_map(|call| ["before", "after"].map(|when| format!("{when} {call}")));
+    let kill_points = stops.map(|stop| KillPoint {
+        stop,
+        long_calls: Some(20),
+        line: "stopped",
+        ..KillPoint::default()
+    });
+    let tally = kill_at_each(kill_points).await;
+    assert_eq!((tally.kills, tally.under_way), (2 * CALLS, 2 * CALLS));
+}
+
+/// `TURNERY_KILLS` sets the number of kills.
+// proves: S3, S4, S5
+#[tokio::test]
+async fn killed_at_random_moments() {
+    let count = env::var("TURNERY_KILLS").map_or(100, |count| count.parse().expect("a number"));
+    let mut state = 16_u64;
+    let mut below = move |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((state >> 33) % bound).expect("small")
+    };
+    let kill_points = (0..count).map(|_| KillPoint {
+        line: "begin",
+        nth: below(25),
+        bytes: below(600),
+        long_calls: Some(20),
+        ..KillPoint::default()
+    });
+    let tally = kill_at_each(kill_points).await;
+    assert_eq!(tally.kills, count);
+    assert!(tally.under_way > count / 4, "{tally:?}");
+    println!("{tally:?}");
 }

@@ -26,11 +26,21 @@ struct OtherProcess {
 
 impl OtherProcess {
     fn start(role: &str, database: &Path) -> Self {
+        Self::start_with(role, database, [])
+    }
+
+    /// Starts a process with more environment variables.
+    fn start_with<const N: usize>(
+        role: &str,
+        database: &Path,
+        variables: [(&str, String); N],
+    ) -> Self {
         let program = std::env::current_exe().expect("this binary");
         let mut process = Command::new(program)
             .args(["--exact", "--nocapture", "processes::role::another_process"])
             .env(ROLE, role)
             .env(DATABASE, database)
+            .envs(variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
