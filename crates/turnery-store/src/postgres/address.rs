@@ -41,6 +41,11 @@ impl PostgresAddress {
             return Err(wrong("it does not start with postgres://"));
         }
         let (place, parameters) = address.split_once('?').unwrap_or((address, ""));
+        if parameters.contains('@') && !place.contains('@') {
+            return Err(wrong(
+                "the user or the password has a `?`, which is written as %3F",
+            ));
+        }
         let (mut schema, mut root_certificates, mut pass_file) = (None, None, None);
         let (mut known, mut is_verified, mut ssl_mode) = (Vec::new(), false, None);
         for parameter in parameters.split('&').filter(|it| !it.is_empty()) {
