@@ -15,6 +15,7 @@ mod lease;
 pub mod lineage;
 mod list_cursor;
 pub mod memory;
+pub mod migrate;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod owner;
@@ -23,8 +24,11 @@ pub mod pending_effect;
 pub mod postgres;
 mod recovery;
 pub mod replay;
+pub mod search;
 pub mod sqlite;
 pub mod store;
+mod store_walk;
+pub mod upkeep;
 
 pub use clock::{Clock, new_uuid, now};
 pub use damage::{Damage, DamagedPart, History, RepairReport};
@@ -37,9 +41,11 @@ pub use pending_effect::{MAX_EFFECT_DELAY, NextEffect, PendingEffect, TakenEffec
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAddress, PostgresAddressError, PostgresStore};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
+pub use search::{SEARCH_PAGE_SIZE, SearchHit, SearchPage, SearchQuery};
 pub use sqlite::{InlineRuntime, SqliteStore};
 pub use store::{
     ArchivedFilter, ClaimOutcome, ClaimedLane, Commit, Lane, ListPage, ListQuery, LoopBeginning,
     NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
     StoreFuture, TranscriptNote,
 };
+pub use upkeep::{DailyUsage, SpaceReport, StoreDescription};

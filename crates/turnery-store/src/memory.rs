@@ -1,25 +1,30 @@
 //! `MemoryStore` keeps sessions in memory, for tests and for sessions that must leave nothing on disk.
 
 mod effects;
+mod list;
 
 use crate::{
-    ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect,
-    Owner, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch,
-    Store, StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    ClaimedLane, Clock, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
+    NextEffect, Owner, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SearchPage,
+    SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription, StoreError, StoreFuture,
+    TakenEffect, TranscriptNote,
     clock::ClockReading,
     lease::{LaneHolder, LeaseEnd},
-    list_cursor::{ListCursor, PAGE_SIZE, format_time, last_active_at},
+    list_cursor::{ListCursor, last_active_at},
     owner::describe_holder,
     recovery::{self, last_loop_number},
+    search::scan::scan,
+    store_walk,
 };
 use effects::MemoryEffects;
 use futures_util::future::ready;
+use list::list_page;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, context};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
 
 /// Store whose sessions live as long as the value.
 #[derive(Debug)]
@@ -498,6 +503,31 @@ impl Store for MemoryStore {
         self.with_session(id, |session| Ok(session.notes.clone()))
     }
 
+    fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {
+        Box::pin(scan(self, query))
+    }
+
+    fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>> {
+        Box::pin(store_walk::daily_usage(self, since))
+    }
+
+    fn session_size(&self, id: &SessionId) -> StoreFuture<'_, u64> {
+        let id = id.clone();
+        Box::pin(async move { store_walk::json_size(self, &id).await })
+    }
+
+    fn describe(&self) -> StoreFuture<'_, StoreDescription> {
+        let sessions = self.with_all(|sessions| sessions.len() as u64);
+        Box::pin(ready(Ok(StoreDescription {
+            kind: "memory",
+            location: "this process".to_owned(),
+            bytes: None,
+            free_bytes: 0,
+            sessions,
+            format: None,
+        })))
+    }
+
     /// Memory holds no damage.
     fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>> {
         match id {
@@ -554,42 +584,4 @@ fn remove_family(sessions: &mut HashMap<SessionId, MemorySession>, id: &SessionI
         sessions.remove(&id);
     }
     existed
-}
-
-fn list_page(
-    sessions: &HashMap<SessionId, MemorySession>,
-    query: &ListQuery,
-    start: Option<&ListCursor>,
-) -> ListPage {
-    let limit = match query.limit {
-        0 => PAGE_SIZE,
-        limit => limit,
-    };
-    let here = |session: &&MemorySession| {
-        query
-            .folder
-            .as_ref()
-            .is_none_or(|cwd| session.info.folder == *cwd)
-    };
-    let infos = sessions.values().filter(here).map(|session| &session.info);
-    let mut found: Vec<(String, &SessionInfo)> = infos
-        .filter(|info| query.spawned || info.spawned_by.is_none())
-        .filter(|info| query.archived.matches(info.archived))
-        .map(|info| (format_time(info.updated_at), info))
-        .filter(|(updated_at, info)| {
-            start.is_none_or(|start| (updated_at, &info.id) < (&start.updated_at, &start.id))
-        })
-        .collect();
-    found.sort_by(|(next_event, a), (bt, b)| (bt, &b.id).cmp(&(next_event, &a.id)));
-    let more = found.len() > limit;
-    let sessions: Vec<SessionInfo> = found
-        .into_iter()
-        .take(limit)
-        .map(|(_, info)| info.clone())
-        .collect();
-    let last = sessions.last().filter(|_| more);
-    ListPage {
-        next_cursor: last.map(|last| ListCursor::after(last.updated_at, last.id.clone()).encode()),
-        sessions,
-    }
 }

@@ -10,6 +10,7 @@ mod claim;
 mod commit;
 mod connection;
 mod deletion;
+mod description;
 mod effects;
 mod engine;
 mod escape;
@@ -31,11 +32,14 @@ mod texts;
 mod tls;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
-    LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SessionInfo, SessionPatch, Store, StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, History, Lane, ListPage,
+    ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
+    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription,
+    StoreError, StoreFuture, TakenEffect, TranscriptNote,
     encoding::loop_row::LoopRow,
     journal_append::{JournalAppend, TruncatedJournals},
+    search::scan::scan,
+    store_walk,
 };
 pub use address::{PostgresAddress, PostgresAddressError};
 use connection::Connection;
@@ -46,7 +50,7 @@ use replay::PostgresReplay;
 use session_queue::Turn;
 use std::{rc::Rc, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 
 /// Sessions in one schema of a PostgreSQL database. Dropping the store writes everything that was queued.
 pub struct PostgresStore {
@@ -398,6 +402,27 @@ impl Store for PostgresStore {
                     }
                 }
             }
+        })
+    }
+
+    /// Reads the sessions one by one: there is no index yet.
+    fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {
+        Box::pin(scan(self, query))
+    }
+
+    fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>> {
+        Box::pin(store_walk::daily_usage(self, since))
+    }
+
+    fn session_size(&self, id: &SessionId) -> StoreFuture<'_, u64> {
+        let id = id.clone();
+        Box::pin(async move { store_walk::json_size(self, &id).await })
+    }
+
+    fn describe(&self) -> StoreFuture<'_, StoreDescription> {
+        self.run(CALL_TIMEOUT, async move |shared, connection| {
+            let location = shared.pool.address.to_string();
+            description::describe(connection, location).await
         })
     }
 

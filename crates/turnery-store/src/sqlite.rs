@@ -1,8 +1,8 @@
 //! `SqliteStore` keeps sessions in one SQLite file, shared by all processes of one machine.
 //!
-//! One thread writes and another reads, so that lists and loads do not wait behind writes. Both start on first
-//! use; callers never read or write themselves, except through [`InlineRuntime`]. [`Durability`] says which
-//! writes survive a power cut.
+//! One thread writes and another reads, so that lists and loads do not wait behind writes; a third one searches.
+//! They start on first use; callers never read or write themselves, except through [`InlineRuntime`].
+//! [`Durability`] says which writes survive a power cut.
 
 mod check;
 mod checksum;
@@ -33,18 +33,22 @@ mod power_loss;
 mod queue;
 mod repair;
 mod replay;
+mod search;
+mod search_index;
+mod search_postings;
 mod sessions;
 mod stored_loop;
 mod survey;
 mod transaction;
+mod upkeep;
 mod worker;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, Durability, History, Lane, ListPage,
-    ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture, TakenEffect, TranscriptNote,
-    clock::ClockReading, encoding::loop_row::LoopRow, journal_append::JournalAppend,
-    lease::COMMIT_TIMEOUT,
+    ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, Durability, History, Lane,
+    ListPage, ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
+    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, SpaceReport, Store,
+    StoreDescription, StoreFuture, TakenEffect, TranscriptNote, clock::ClockReading,
+    encoding::loop_row::LoopRow, journal_append::JournalAppend, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
@@ -52,12 +56,13 @@ pub use inline_runtime::InlineRuntime;
 use job_error::{CHECK_TIMEOUT, JobError};
 use rusqlite::Connection;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use worker::Worker;
 
 /// Sessions in one SQLite file. Dropping the store writes everything that was queued.
 pub struct SqliteStore {
     // Dropped in this order: the last connection to close truncates the log.
+    searcher: Worker,
     reader: Worker,
     writer: Worker,
     clock: Clock,
@@ -74,6 +79,7 @@ impl SqliteStore {
     #[must_use]
     pub fn with_clock(path: PathBuf, clock: Clock) -> Self {
         Self {
+            searcher: Worker::new(path.clone(), "store-search"),
             reader: Worker::new(path.clone(), "store-reader"),
             writer: Worker::new(path, "store-writer"),
             clock,
@@ -147,6 +153,12 @@ impl Store for SqliteStore {
 
     fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         self.reader.call(move |db| sessions::list(&db.sql, &query))
+    }
+
+    fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {
+        let work = move |db: &mut Db| search::search(&db.sql, &query);
+        self.searcher
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, work)
     }
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
@@ -316,6 +328,38 @@ impl Store for SqliteStore {
         let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.reading());
         self.writer
             .call_with_timeout(CHECK_TIMEOUT, Flush::Now, work)
+    }
+
+    fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>> {
+        let work = move |db: &mut Db| upkeep::daily_usage(&db.sql, since);
+        self.reader
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, work)
+    }
+
+    fn session_size(&self, id: &SessionId) -> StoreFuture<'_, u64> {
+        let id = id.clone();
+        self.reader
+            .call(move |db| upkeep::session_size(&db.sql, &id))
+    }
+
+    fn describe(&self) -> StoreFuture<'_, StoreDescription> {
+        let path = self.reader.path().to_owned();
+        self.reader.call(move |db| upkeep::describe(&db.sql, &path))
+    }
+
+    fn vacuum(&self) -> StoreFuture<'_, SpaceReport> {
+        let path = self.writer.path().to_owned();
+        let work = move |db: &mut Db| {
+            let bytes_before = upkeep::size_on_disk(&path);
+            let is_done = db.vacuum(&path)?;
+            Ok(SpaceReport {
+                bytes_before,
+                bytes_after: upkeep::size_on_disk(&path),
+                is_incomplete: !is_done,
+            })
+        };
+        self.writer
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, work)
     }
 
     fn backups(&self) -> StoreFuture<'_, Vec<PathBuf>> {

@@ -1,7 +1,8 @@
 //! Defines the contract of every store (S1 to S8) and its data types.
 
 use crate::{
-    Damage, History, NextEffect, PendingEffect, RepairReport, ReplayCursor, ReplayPage, TakenEffect,
+    DailyUsage, Damage, History, NextEffect, PendingEffect, RepairReport, ReplayCursor, ReplayPage,
+    SearchPage, SearchQuery, SpaceReport, StoreDescription, TakenEffect,
 };
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Lists sessions, most recently active first, in pages with stable cursors.
     fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage>;
+
+    /// Finds sessions by words of their titles, prompts and answers, most recently active first, in pages with stable
+    /// cursors. What was stored before the call is found. A store with an index brings it up to date first, which
+    /// takes longer the more was stored since the last search.
+    fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage>;
 
     /// Deletes a session with its child sessions and everything else that belongs to it. Returns true if the
     /// session existed. Fails with [`StoreError::Busy`] while the lane of one of these sessions is held.
@@ -133,6 +139,21 @@ pub trait Store: Send + Sync + 'static {
     /// are attached to the nearest readable ancestor, and nothing is deleted. Changes nothing if the session
     /// is undamaged. Fails with [`StoreError::Busy`] while the lane is held.
     fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport>;
+
+    /// Adds up the tokens of all sessions by session, day and model, in this order. `since` leaves out what was used
+    /// before it.
+    fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>>;
+
+    /// Returns about how much space a session and its child sessions take. Unit: bytes.
+    fn session_size(&self, id: &SessionId) -> StoreFuture<'_, u64>;
+
+    /// Describes the store.
+    fn describe(&self) -> StoreFuture<'_, StoreDescription>;
+
+    /// Gives the space of deleted sessions back. Harmless while others use the store.
+    fn vacuum(&self) -> StoreFuture<'_, SpaceReport> {
+        Box::pin(ready(Ok(SpaceReport::default())))
+    }
 
     /// Returns the copies made by repairs that still exist, oldest first. A copy holds every session of its
     /// time, including sessions deleted since. Only the user removes copies.

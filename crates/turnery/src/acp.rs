@@ -14,7 +14,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use turnery_acp::{KeyPageOpener, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 use turnery_models::ProviderSource as _;
-use turnery_store::Store;
+use turnery_store::{MemoryStore, Store};
 use turnery_tools::SandboxSupport;
 
 /// Time for threads that still run after the connection has ended (TR-6: 2 s in all).
@@ -47,7 +47,10 @@ pub(crate) fn serve(
     app.live_providers.prefetch();
     let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);
-    let store: Arc<dyn Store> = Arc::new(app.open_store()?.with_inline_runtime(runtime.inline()));
+    let store: Arc<dyn Store> = match args.no_store {
+        true => Arc::new(MemoryStore::new()),
+        false => Arc::new(app.open_store()?.with_inline_runtime(runtime.inline())),
+    };
     let telemetry = Telemetry::start();
     let trace = telemetry.sink(&app.live_providers);
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));

@@ -1,5 +1,13 @@
 //! Defines the command line.
 
+mod sessions;
+mod store;
+
+pub(crate) use sessions::{
+    ExportFormat, PruneArgs, RunAgainCommand, SessionsArgs, SessionsCommand, StoreCommand,
+};
+pub(crate) use store::{StoreArgs, StoreSubcommand};
+
 use crate::{
     config::{self, Config, LimitConfig, values},
     login::login_args::{LoginArgs, LogoutArgs},
@@ -114,6 +122,8 @@ pub(crate) enum CliCommand {
     Run(Box<RunArgs>),
     /// Show, continue or delete stored sessions.
     Sessions(SessionsArgs),
+    /// Describe, check, copy or shrink the store of the sessions.
+    Store(StoreArgs),
     /// Show which models can be used now, and what the others need.
     Models(ModelsArgs),
     /// Store the key of a provider, and check it.
@@ -211,6 +221,10 @@ pub(crate) struct AcpArgs {
     /// When the input ends, finish accepted prompts instead of cancelling them.
     #[arg(long)]
     pub(crate) drain: bool,
+    /// Keep sessions in memory only: nothing of them is written to disk. The editor can list and load those of this
+    /// process, and they are gone when it ends.
+    #[arg(long)]
+    pub(crate) no_store: bool,
     /// Experimental: speak the draft of ACP version 2 with editors that ask for it. All others get version 1.
     #[arg(long)]
     pub(crate) acp_v2: bool,
@@ -256,12 +270,15 @@ pub(crate) struct RunArgs {
     /// Work in this folder instead of the current one.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Continue this session.
-    #[arg(long, value_name = "ID", conflicts_with = "continue_newest")]
+    /// Continue this session: its id or the start of it, `latest`, or its number in `turnery sessions list`.
+    #[arg(long, value_name = "SESSION", conflicts_with = "continue_newest")]
     pub(crate) session: Option<String>,
     /// Continue the newest session of this folder.
     #[arg(long = "continue")]
     pub(crate) continue_newest: bool,
+    /// Keep the session in memory only: nothing of it is written to disk, and it cannot be continued.
+    #[arg(long, conflicts_with_all = ["session", "continue_newest"])]
+    pub(crate) no_store: bool,
     #[command(flatten)]
     pub(crate) attached: AttachedFiles,
     /// Print one JSON value that fits the JSON Schema in this file, and nothing else, on stdout.
@@ -307,167 +324,6 @@ pub(crate) enum OutputFormat {
     Json,
     /// One JSON object per line: every event, then the result.
     StreamJson,
-}
-
-/// `turnery sessions`.
-#[derive(Debug, Group)]
-#[command(after_help = "\
-Examples:
-  turnery sessions list --all
-  turnery sessions show ID | less
-  turnery sessions branch ID 2 \"try it without the cache\"
-  turnery sessions rerun ID --model anthropic/claude-opus-4-8
-  turnery sessions list --json | jq -r '.[].id'
-  turnery sessions check                   look for damage
-  turnery sessions repair ID               mend it, with a copy kept")]
-pub(crate) struct SessionsArgs {
-    #[command(subcommand)]
-    pub(crate) command: SessionsCommand,
-}
-
-/// Subcommands of `turnery sessions`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    #[command(flatten)]
-    Store(StoreCommand),
-    #[command(flatten)]
-    RunAgain(RunAgainCommand),
-}
-
-/// Subcommands that call a model in a stored session.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunAgainCommand {
-    /// Let the model continue where it stopped, without a new prompt.
-    Continue {
-        /// The session.
-        id: String,
-        #[command(flatten)]
-        how: Box<RunOptions>,
-    },
-    /// Run a loop again with the same prompt. Replaces the loop and everything after it.
-    Rerun {
-        /// The session.
-        id: String,
-        /// The loop, by its number in `sessions show` or its id; the last one unless given.
-        #[arg(value_name = "LOOP")]
-        which: Option<String>,
-        #[command(flatten)]
-        how: Box<RunOptions>,
-    },
-    /// Continue from an earlier loop with another prompt. Later loops are set aside.
-    Branch {
-        /// The session.
-        id: String,
-        /// The loop, by its number in `sessions show` or its id.
-        #[arg(value_name = "LOOP")]
-        from: String,
-        /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole
-        /// prompt.
-        #[arg(value_name = "PROMPT")]
-        prompt: Option<String>,
-        #[command(flatten)]
-        how: Box<RunOptions>,
-    },
-    /// Summarise the older messages of a session.
-    Compact {
-        /// The session.
-        id: String,
-        #[command(flatten)]
-        how: Box<RunOptions>,
-    },
-}
-
-/// Subcommands that need no model.
-#[derive(Debug, Subcommand)]
-pub(crate) enum StoreCommand {
-    /// List the sessions of this folder, the newest first.
-    List {
-        /// Include sessions of all folders, and archived ones.
-        #[arg(long)]
-        all: bool,
-        /// Print a JSON array.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the loops and messages of a session.
-    Show {
-        /// The session.
-        id: String,
-        /// Print its records as a JSON array.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Export a session to a file, for backup or for another machine.
-    Export {
-        /// The session.
-        id: String,
-        /// The file, which must not exist yet; standard output unless given.
-        file: Option<PathBuf>,
-    },
-    /// Import a session from an exported file.
-    Import {
-        /// The file; `-` for standard input.
-        file: PathBuf,
-        /// Use a new id, so that the original session is kept.
-        #[arg(long)]
-        new: bool,
-    },
-    /// Print the tokens that a session has used, by purpose and model.
-    Usage {
-        /// The session.
-        id: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Delete sessions permanently, including the sessions of their sub-agents.
-    #[command(after_help = "\
-A session in which a prompt is running is not deleted: stop the prompt first, or use --force.
-
-Copies of the database that `repair` has made stay, with all that was stored then. They are named here; \
-delete them by hand.
-
-Exit codes: 0 all were deleted, 1 one of them was not.")]
-    Delete {
-        /// The sessions.
-        #[arg(required = true)]
-        id: Vec<String>,
-        /// Delete a session even while a prompt is running in it. The prompt fails, and its answer is lost.
-        #[arg(long)]
-        force: bool,
-    },
-    /// Check stored sessions for damage. Changes nothing.
-    #[command(after_help = "\
-Checks the checksum of every loop, note and journal entry, and the chain of loops that leads to the last \
-one. Without an ID it also checks the pages and indexes of the database, and rows of no session.
-
-Exit codes: 0 no damage, 1 damage was found or the sessions cannot be read.")]
-    Check {
-        /// The session; all sessions unless given.
-        id: Option<String>,
-        /// Print a JSON array with one object per problem.
-        #[arg(long)]
-        json: bool,
-        /// Repair the damage, as `repair` does.
-        #[arg(long)]
-        repair: bool,
-    },
-    /// Repair damaged sessions. Deletes nothing, and copies the database first.
-    #[command(after_help = "\
-A loop that cannot be read is set aside: it stays in the database, and the conversation goes on without \
-it. A loop that has lost its predecessor follows the last whole loop before it. What is overwritten is \
-kept in the table `repairs`, and a copy of the whole database is made beside it first. Delete that copy \
-when you are content with the result: it holds everything that the sessions hold.
-
-Exit codes: 0 no damage is left, 1 some is, or nothing could be done.")]
-    Repair {
-        /// The sessions.
-        #[arg(required = true)]
-        id: Vec<String>,
-        /// Print a JSON array with one object per session.
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// `turnery models`.

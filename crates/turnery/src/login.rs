@@ -3,7 +3,7 @@
 pub(crate) mod key_page;
 pub(crate) mod login_args;
 mod provider_choice;
-mod terminal_user;
+pub(crate) mod terminal_user;
 
 use crate::{
     app::App,

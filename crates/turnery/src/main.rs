@@ -14,9 +14,11 @@ mod models;
 mod notify;
 mod run;
 mod runtime;
+mod session_address;
 mod sessions;
 mod settings_resolver;
 mod slash_commands;
+mod store_address;
 mod telemetry;
 mod terminal_text;
 mod tool;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
                 return run::run_session_command(&global, again, &flags);
             }
         },
+        Some(CliCommand::Store(store)) => sessions::run_store_command(&global, store.command),
         Some(CliCommand::Models(models)) => models::run(&global, &models),
         Some(CliCommand::Mcp(mcp)) => mcp::run(&global, &mcp.command),
         Some(CliCommand::Tool(tool)) => tool::run(&global, flags, tool.command),

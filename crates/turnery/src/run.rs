@@ -50,7 +50,7 @@ use turnery_agent::{
     Settings, TraceSink, ValueSchema,
 };
 use turnery_engine::Content;
-use turnery_store::Store;
+use turnery_store::{MemoryStore, Store};
 
 /// Time for tasks that still run once the process is to exit.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -65,6 +65,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
         cwd,
         session,
         continue_newest,
+        no_store,
         attached,
         output_schema,
         try_args: tries,
@@ -92,6 +93,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
             format,
             schema,
             flags: Config::from(choice).over(flags),
+            no_store,
         })
     })
 }
@@ -135,6 +137,7 @@ pub(crate) fn run_session_command(
             format,
             schema: None,
             flags: Config::from(choice).over(flags),
+            no_store: false,
         })
     })
 }
@@ -228,7 +231,10 @@ fn run_in_runtime(
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
     let app = App::load(global, job.flags.clone());
-    let store: Arc<dyn Store> = Arc::new(app.open_store()?);
+    let store: Arc<dyn Store> = match job.no_store {
+        true => Arc::new(MemoryStore::new()),
+        false => Arc::new(app.open_store()?),
+    };
     let trace = telemetry.sink(&app.live_providers);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
@@ -256,6 +262,7 @@ async fn run_job(
         format,
         schema,
         flags,
+        no_store: _,
     } = job;
     let mut signals = TerminationSignals::listen()?;
     let begins_with = match &target {

@@ -1,36 +1,37 @@
 //! `turnery sessions`: lists, shows, exports, repairs and deletes stored sessions.
 
 mod damage;
+mod list;
 pub(crate) mod loop_table;
+mod markdown;
+mod prune;
+mod stats;
+mod store;
+mod tool_calls;
+mod transcript;
 mod transfer;
 mod usage;
+
+pub(crate) use store::run as run_store_command;
 
 use crate::{
     app::{App, resolve_cwd},
     args::{GlobalOptions, StoreCommand},
     config::Config,
     logs::print_message,
-    run::{exit, loop_number},
+    run::exit,
     runtime::current_thread_runtime,
-    terminal_text::{first_line, format_timestamp, replace_control_chars},
+    session_address::{AddressError, find_session},
+    terminal_text::{format_timestamp, replace_control_chars},
 };
 use serde::Serialize;
 use std::{
-    collections::HashSet,
     io::{self, Write},
     process::ExitCode,
-    sync::Arc,
 };
-use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
-use turnery_store::{
-    ArchivedFilter, ListQuery, SessionInfo, Store, StoreError, lineage::child_loop_ids,
-};
+use turnery_engine::{LoopId, LoopRecord, SessionId};
+use turnery_store::{Store, StoreError, lineage::child_loop_ids};
 use turnery_tools::escape_invisible_line;
-
-/// Longest title in a list. Unit: characters.
-const TITLE_WIDTH: usize = 60;
-/// Longest tool result line in a transcript. Unit: characters.
-const RESULT_WIDTH: usize = 120;
 
 /// Runs the `turnery sessions` commands that need no model.
 pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<ExitCode> {
@@ -38,107 +39,91 @@ pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<
     let store = app.open_store()?;
     let runtime = current_thread_runtime()?;
     let mut out = io::stdout().lock();
-    runtime.block_on(async {
-        match what {
-            StoreCommand::List { all, json } => list_sessions(&store, all, json, &mut out).await,
-            StoreCommand::Show { id, json } => {
-                show_session(&store, &SessionId::from(id), json, &mut out).await
-            }
-            StoreCommand::Export { id, file } => {
-                transfer::export(&store, &SessionId::from(id), file.as_deref(), &mut out).await
-            }
-            StoreCommand::Import { file, new } => {
-                transfer::import(&store, &file, new, &mut out).await
-            }
-            StoreCommand::Usage { id, json } => {
-                let models = app.model_registry();
-                let price = |model: &str| models.recorded_price(model);
-                usage::print_usage(&store, &SessionId::from(id), price, json, &mut out).await
-            }
-            StoreCommand::Delete { id, force } => {
-                delete_sessions(&store, id, force, &mut out).await
-            }
-            StoreCommand::Check { id, json, repair } => {
-                let id = id.map(SessionId::from);
-                damage::check(&store, id.as_ref(), json, repair, &mut out).await
-            }
-            StoreCommand::Repair { id, json } => {
-                let ids: Vec<SessionId> = id.into_iter().map(SessionId::from).collect();
-                damage::repair(&store, &ids, json, &mut out).await
-            }
-        }
-    })
+    runtime.block_on(execute(&app, &store, what, &mut out))
 }
 
-async fn list_sessions(
+async fn execute(
+    app: &App,
     store: &dyn Store,
-    all: bool,
-    json: bool,
+    what: StoreCommand,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let cwd = match all {
-        true => None,
-        false => Some(resolve_cwd(None)?),
-    };
-    let mut query = ListQuery {
-        folder: cwd,
-        archived: match all {
-            true => ArchivedFilter::Include,
-            false => ArchivedFilter::Exclude,
-        },
-        ..ListQuery::default()
-    };
-    let mut first = true;
-    loop {
-        let page = store.list(query.clone()).await?;
-        for session in &page.sessions {
-            match json {
-                true => {
-                    out.write_all(if first { b"[" } else { b",\n" })?;
-                    serde_json::to_writer(&mut *out, session)?;
-                }
-                false => write_session_row(session, all, out)?,
-            }
-            first = false;
+    let here = resolve_cwd(None).ok();
+    let find = async |name: &str| find_session(store, name, here.as_deref()).await;
+    match what {
+        StoreCommand::List { all, search, json } => {
+            let options = list::ListOptions { all, search, json };
+            list::list_sessions(store, options, out).await
         }
-        match page.next_cursor {
-            Some(cursor) => query.cursor = Some(cursor),
-            None => break,
+        StoreCommand::Show {
+            id,
+            full,
+            tools,
+            json,
+        } => {
+            let what = match (full, tools) {
+                (_, true) => Shown::Calls,
+                (true, false) => Shown::Full,
+                (false, false) => Shown::Short,
+            };
+            show_session(store, &find(&id).await?, what, json, out).await
+        }
+        StoreCommand::Export { id, file, format } => {
+            transfer::export(store, &find(&id).await?, file.as_deref(), format, out).await
+        }
+        StoreCommand::Import { file, new } => transfer::import(store, &file, new, out).await,
+        StoreCommand::Usage { id, json } => {
+            let models = app.model_registry();
+            let price = |model: &str| models.recorded_price(model);
+            usage::print_usage(store, &find(&id).await?, price, json, out).await
+        }
+        StoreCommand::Stats { since, json } => {
+            let models = app.model_registry();
+            let price = |model: &str| models.recorded_price(model);
+            stats::print_stats(store, since, price, json, out).await
+        }
+        StoreCommand::Prune(args) => prune::prune(store, args, out).await,
+        StoreCommand::Delete { id, force } => {
+            let (ids, all_found) = find_all(&find, id).await?;
+            delete_sessions(store, ids, all_found, force, out).await
+        }
+        StoreCommand::Check { id, json, repair } => {
+            let id = match id {
+                Some(id) => Some(find(&id).await?),
+                None => None,
+            };
+            damage::check(store, id.as_ref(), json, repair, out).await
+        }
+        StoreCommand::Repair { id, json } => {
+            let (ids, all_found) = find_all(&find, id).await?;
+            let done = damage::repair(store, &ids, json, out).await?;
+            Ok(if all_found {
+                done
+            } else {
+                ExitCode::from(exit::ERROR)
+            })
         }
     }
-    match (json, first) {
-        (true, true) => writeln!(out, "[]")?,
-        (true, false) => writeln!(out, "]")?,
-        (false, true) => writeln!(
-            io::stderr(),
-            "{}",
-            match all {
-                true => "no session was held yet",
-                false => "no session was held in this folder yet; --all shows those of others",
-            }
-        )?,
-        (false, false) => {}
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn write_session_row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()> {
-    let title = session.title.as_deref().unwrap_or("(nothing asked yet)");
-    write!(
-        out,
-        "{}  {}  {}",
-        session.id,
-        format_timestamp(session.updated_at),
-        first_line(title, TITLE_WIDTH)
-    )?;
-    match all {
-        true => writeln!(
-            out,
-            "  {}",
-            escape_invisible_line(&session.cwd.display().to_string())
-        ),
-        false => writeln!(out),
+/// Finds several sessions before any of them is changed, since a number counts those that there are. Returns false with
+/// them if one was not found, which is said on stderr.
+async fn find_all(
+    find: &impl AsyncFn(&str) -> Result<SessionId, AddressError>,
+    names: Vec<String>,
+) -> Result<(Vec<SessionId>, bool), AddressError> {
+    let (mut ids, mut all_found) = (Vec::new(), true);
+    for name in names {
+        match find(&name).await {
+            Ok(id) => ids.push(id),
+            Err(error @ AddressError::NotFound(_)) => {
+                all_found = false;
+                print_message(&error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
     }
+    Ok((ids, all_found))
 }
 
 /// Record of a loop with the loops that follow it in its session (LOOP-62).
@@ -150,9 +135,21 @@ struct ShownLoop<'a> {
     children_loop_ids: Vec<&'a LoopId>,
 }
 
+/// What is shown of a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// The conversation, with the first lines of results.
+    Short,
+    /// The conversation with whole results and changes to files.
+    Full,
+    /// Tool calls only.
+    Calls,
+}
+
 async fn show_session(
     store: &dyn Store,
     id: &SessionId,
+    what: Shown,
     json: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
@@ -161,6 +158,10 @@ async fn show_session(
     let loops = store.loops(id, 0).await?;
     let history = store.history(id).await?;
     damage::warn_of_damage(store, id).await?;
+    if what == Shown::Calls {
+        tool_calls::write_calls(&loops, json, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if json {
         let shown = loops.iter().map(|record| ShownLoop {
             record,
@@ -184,7 +185,8 @@ async fn show_session(
         false => history.loops.last().map(|last| &last.loop_id),
     };
     loop_table::write_loop_table(&loops, tip, out)?;
-    write_transcript(&loops, &loop_table::visible_loops(&loops, tip), out)?;
+    let seen = loop_table::visible_loops(&loops, tip);
+    transcript::write_transcript(&loops, &seen, what == Shown::Full, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -203,89 +205,17 @@ async fn recover_session(store: &dyn Store, id: &SessionId) {
     }
 }
 
-/// Writes the messages in order, as readable text.
-fn write_transcript(
-    loops: &[Arc<LoopRecord>],
-    seen: &HashSet<LoopId>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    for record in loops {
-        if !seen.contains(&record.loop_id) {
-            let number = loop_number(&record.loop_id);
-            writeln!(
-                out,
-                "\n· loop {number}, which the model does not see any more"
-            )?;
-        }
-        for message in &record.messages {
-            match &message.message {
-                Message::User { content } => {
-                    writeln!(out)?;
-                    write_content("> ", content, out)?;
-                }
-                Message::Assistant { content, error, .. } => {
-                    write_content("", content, out)?;
-                    if let Some(error) = error {
-                        writeln!(out, "✗ {}", first_line(error, RESULT_WIDTH))?;
-                    }
-                }
-                Message::System { text } => {
-                    writeln!(out, "· {}", replace_control_chars(text.trim_end()))?
-                }
-                Message::ToolResult {
-                    content, is_error, ..
-                } => {
-                    let mark = if *is_error { "✗" } else { "✓" };
-                    let text = content.iter().find_map(Content::as_text).unwrap_or("");
-                    writeln!(out, "  {mark} {}", first_line(text, RESULT_WIDTH))?;
-                }
-            }
-        }
-        if let Some(rejection) = &record.rejection {
-            writeln!(out, "✗ {}", replace_control_chars(rejection))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()> {
-    for item in content {
-        match item {
-            Content::Text { text } => {
-                for line in text.trim_end().lines() {
-                    writeln!(out, "{mark}{}", replace_control_chars(line))?;
-                }
-            }
-            Content::Image(image) => writeln!(out, "{mark}(a picture, {})", image.mime_type)?,
-            Content::Audio(audio) => writeln!(out, "{mark}(a recording, {})", audio.mime_type)?,
-            Content::Document(document) => {
-                let name = replace_control_chars(&document.name);
-                writeln!(out, "{mark}(a document, {name})")?
-            }
-            Content::ToolCall(call) => {
-                writeln!(
-                    out,
-                    "• {} {}",
-                    escape_invisible_line(&call.name),
-                    first_line(&call.args.to_string(), RESULT_WIDTH)
-                )?;
-            }
-            Content::Thinking { .. } | Content::Opaque { .. } => {}
-        }
-    }
-    Ok(())
-}
-
 async fn delete_sessions(
     store: &dyn Store,
-    ids: Vec<String>,
+    ids: Vec<SessionId>,
+    all_found: bool,
     force: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut is_done = true;
+    let mut is_done = all_found;
     let mut is_any_deleted = false;
     for id in ids {
-        match delete_session(store, &SessionId::from(id.as_str()), force).await {
+        match delete_session(store, &id, force).await {
             Ok(Some(holders)) => {
                 is_any_deleted = true;
                 writeln!(out, "deleted {id}")?;
@@ -308,22 +238,28 @@ async fn delete_sessions(
         }
     }
     if is_any_deleted {
-        let copies = store.backups().await;
-        if let Err(error) = &copies {
-            print_message(&format!(
-                "cannot tell whether repairs have left copies of the database: {error}"
-            ));
-        }
-        for copy in copies.unwrap_or_default() {
-            writeln!(
-                io::stderr(),
-                "turnery: {} was made by a repair and still has what was stored then, also of \
-                 sessions deleted since; delete it if you do not need it",
-                replace_control_chars(&copy.display().to_string())
-            )?;
-        }
+        list_copies(store).await?;
     }
     Ok(ExitCode::from(if is_done { 0 } else { exit::ERROR }))
+}
+
+/// Names the copies of the database that still have deleted sessions.
+async fn list_copies(store: &dyn Store) -> io::Result<()> {
+    let copies = store.backups().await;
+    if let Err(error) = &copies {
+        print_message(&format!(
+            "cannot tell whether repairs have left copies of the database: {error}"
+        ));
+    }
+    for copy in copies.unwrap_or_default() {
+        writeln!(
+            io::stderr(),
+            "turnery: {} was made by a repair and still has what was stored then, also of \
+             sessions deleted since; delete it if you do not need it",
+            replace_control_chars(&copy.display().to_string())
+        )?;
+    }
+    Ok(())
 }
 
 /// Deletes a session. Returns the holders whose lease was broken, or `None` if there is no such session.
@@ -335,29 +271,5 @@ async fn delete_session(
     match force {
         true => store.delete_in_use(id).await,
         false => Ok(store.delete(id).await?.then(Vec::new)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use turnery_engine::{ImageData, ToolCall};
-
-    #[test]
-    fn transcript_has_line_for_each_content_item() {
-        let mut out = Vec::new();
-        let content = [
-            Content::text("first\nsecond\n"),
-            Content::Image(ImageData {
-                mime_type: "image/png".to_owned(),
-                base64: "AA==".into(),
-            }),
-            Content::ToolCall(ToolCall::new("c", "read", serde_json::json!({"path": "a"}))),
-        ];
-        write_content("> ", &content, &mut out).unwrap();
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "> first\n> second\n> (a picture, image/png)\n• read {\"path\":\"a\"}\n"
-        );
     }
 }

@@ -101,6 +101,20 @@ pub(crate) fn format_timestamp(at: Timestamp) -> String {
     at.format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Formats a size with its unit.
+pub(crate) fn format_bytes(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);
+    match unit {
+        // Tenths, rounded down.
+        Some((unit, shift)) => {
+            let tenths = (bytes >> (shift - 10)).saturating_mul(10) >> 10;
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,5 +171,19 @@ mod tests {
             render_diff("b", Some("x\r\n"), "y\r\n", Paint(false)),
             "b\n@@ -1 +1 @@\n-x\n+y\n"
         );
+    }
+
+    #[test]
+    fn size_has_the_largest_unit_that_fits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1_048_575, "1023.9 KiB"),
+            (5 << 29, "2.5 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(format_bytes(bytes), text);
+        }
     }
 }

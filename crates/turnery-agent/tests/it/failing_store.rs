@@ -8,11 +8,12 @@ use std::{
     },
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use turnery_store::{
-    ClaimOutcome, ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, LoopBeginning,
-    MemoryStore, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SessionInfo, SessionPatch, Store, StoreError, TakenEffect, TranscriptNote,
+    ClaimOutcome, ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery,
+    LoopBeginning, MemoryStore, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
+    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription,
+    StoreError, TakenEffect, TranscriptNote,
 };
 
 /// More commits than any test makes.
@@ -121,6 +122,10 @@ impl Store for FailingStore {
         create(new: NewSession) -> SessionInfo;
         info(id: &SessionId) -> SessionInfo;
         list(query: ListQuery) -> ListPage;
+        search(query: SearchQuery) -> SearchPage;
+        daily_usage(since: Option<Timestamp>) -> Vec<DailyUsage>;
+        session_size(id: &SessionId) -> u64;
+        describe() -> StoreDescription;
         delete(id: &SessionId) -> bool;
         delete_in_use(id: &SessionId) -> Option<Vec<String>>;
         check(id: Option<&SessionId>) -> Vec<Damage>;

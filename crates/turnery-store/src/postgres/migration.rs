@@ -10,7 +10,7 @@ use super::{
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Version of the tables.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 1;
 
 /// Statements that turn the tables of each earlier version into those of the next.
 const MIGRATIONS: [(i64, &str); 0] = [];

@@ -1,6 +1,6 @@
 //! Returns the space of deleted sessions to the disk, in steps, while the store is idle.
 
-use super::{db::Db, job_error::JobError};
+use super::{db::Db, job_error::JobError, search_index::SearchIndex};
 use rusqlite::Connection;
 use std::{path::Path, time::Duration};
 
@@ -93,6 +93,16 @@ impl Db {
         }
     }
 
+    /// Cleans up without a limit of time, as the user has asked for it. Returns true once nothing is left to do.
+    pub(super) fn vacuum(&mut self, path: &Path) -> Result<bool, JobError> {
+        self.cleanup.note_deletion();
+        let is_done = self.try_clean_up(path, CleanupTrigger::Idle, || false)?;
+        if is_done {
+            self.cleanup = Cleanup::default();
+        }
+        Ok(is_done)
+    }
+
     /// Returns true once nothing is left to do.
     fn try_clean_up(
         &mut self,
@@ -102,6 +112,8 @@ impl Db {
     ) -> Result<bool, JobError> {
         self.check_files()?;
         self.wal.recover_from_failed_flush(&self.sql)?;
+        let is_forgotten =
+            !self.cleanup.has_deleted || SearchIndex::forget_deleted(&self.sql, READER_TIMEOUT)?;
         let free = pragma_number(&self.sql, "freelist_count")?;
         if !self.cleanup.has_deleted && free <= SPARE_PAGES {
             return Ok(true);
@@ -134,7 +146,7 @@ impl Db {
         let truncated = "PRAGMA wal_checkpoint(TRUNCATE)";
         let checkpointed = self.sql.query_row(truncated, [], |row| row.get(0));
         let is_busy: bool = checkpointed.inspect_err(|_| self.wal.note_failed_checkpoint())?;
-        Ok(!is_busy)
+        Ok(!is_busy && is_forgotten)
     }
 }
 

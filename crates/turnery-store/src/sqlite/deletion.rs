@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use turnery_engine::SessionId;
 
 /// Common table expression of a session and all its descendants.
-const WITH_FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
+pub(super) const WITH_FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
      JOIN family ON json_valid(spawned_by) AND spawned_by ->> 'session_id' = family.id)";
 
 pub(super) fn delete(db: &Connection, id: &SessionId, now: ClockReading) -> Result<bool, JobError> {

@@ -15,7 +15,7 @@ const APPLICATION_ID: i64 = 0x7475_726e;
 
 /// Schema of the current version. Version 1 was never released.
 const SCHEMA: &str = include_str!("schema.sql");
-const SCHEMA_VERSION: i64 = 7;
+pub(super) const SCHEMA_VERSION: i64 = 7;
 
 /// Migrations from each earlier version to the next.
 const MIGRATIONS: [(i64, &str); 5] = [
@@ -50,7 +50,7 @@ fn create_error(path: &Path, error: &io::Error) -> StoreError {
 
 /// Creates a new file with access for its owner only. Does not open an existing file: closing it would drop
 /// the locks that SQLite holds on it in this process.
-fn create_file(path: &Path) -> io::Result<()> {
+pub(super) fn create_file(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
     }

@@ -62,6 +62,11 @@ impl Worker {
         }
     }
 
+    /// Returns the path of the database.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs jobs that are usually short on this runtime. Call before the first job.
     pub(super) fn set_inline_runtime(&mut self, inline: InlineRuntime) {
         self.inline_runtime = Some(inline);

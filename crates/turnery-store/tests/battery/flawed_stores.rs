@@ -8,11 +8,11 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
+use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId, Timestamp};
 use turnery_store::{
-    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner,
-    RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture,
-    TakenEffect, TranscriptNote,
+    ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
+    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SessionInfo, SessionPatch, Store, StoreDescription, StoreFuture, TakenEffect, TranscriptNote,
 };
 
 /// Flaw of a store.
@@ -361,6 +361,22 @@ impl Store for FlawedStore {
 
     fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>> {
         self.inner.notes(id)
+    }
+
+    fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {
+        self.inner.search(query)
+    }
+
+    fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>> {
+        self.inner.daily_usage(since)
+    }
+
+    fn session_size(&self, id: &SessionId) -> StoreFuture<'_, u64> {
+        self.inner.session_size(id)
+    }
+
+    fn describe(&self) -> StoreFuture<'_, StoreDescription> {
+        self.inner.describe()
     }
 }
 

@@ -18,6 +18,7 @@ mod lineage;
 mod listing;
 mod locked;
 mod long_texts;
+mod migrate;
 mod migration;
 mod model_based;
 mod moved;
@@ -28,9 +29,11 @@ mod recovery;
 mod renamed_ids;
 mod replay;
 mod samples;
+mod search;
 mod sessions;
 mod sql;
 mod truncated_wal;
+mod upkeep;
 mod variants;
 
 use std::{

@@ -180,6 +180,52 @@ pub(crate) fn cost(text: &str) -> Result<Money, String> {
     }
 }
 
+/// Length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Age(pub(crate) chrono::TimeDelta);
+
+/// Parses a length of time: a whole number of weeks, days, hours or minutes.
+pub(crate) fn age(text: &str) -> Result<Age, String> {
+    let units = [("w", 7 * 24 * 60), ("d", 24 * 60), ("h", 60), ("m", 1)];
+    let minutes = units.iter().find_map(|(unit, minutes)| {
+        let number: i64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*minutes).filter(|_| number >= 0)
+    });
+    let age = minutes.and_then(chrono::TimeDelta::try_minutes);
+    age.map(Age)
+        .ok_or_else(|| format!("{text:?} is no length of time such as 30d, 12h or 45m"))
+}
+
+/// Start of a period that goes on until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// So long ago.
+    Ago(Age),
+    /// The start of this day in UTC.
+    Day(chrono::NaiveDate),
+}
+
+impl Since {
+    /// Returns the start of the period.
+    pub(crate) fn start(self) -> anyhow::Result<turnery_engine::Timestamp> {
+        let start = match self {
+            Self::Ago(Age(age)) => turnery_store::now().checked_sub_signed(age),
+            Self::Day(day) => day.and_hms_opt(0, 0, 0).map(|start| start.and_utc()),
+        };
+        start.ok_or_else(|| anyhow::anyhow!("--since is before all time"))
+    }
+}
+
+/// Parses a day or an age.
+pub(crate) fn since(text: &str) -> Result<Since, String> {
+    match text.parse() {
+        Ok(day) => Ok(Since::Day(day)),
+        Err(_) => age(text).map(Since::Ago).map_err(|_| {
+            format!("{text:?} is neither a day such as 2026-11-21 nor an age such as 7d")
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +268,34 @@ mod tests {
         for wrong in ["-1", "inf", "nan", "1e12", "3 EUR", "", "0"] {
             assert_eq!(millionths(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn age_is_a_number_with_its_unit() {
+        assert_eq!(age("30d"), Ok(Age(chrono::TimeDelta::days(30))));
+        assert_eq!(age("2w"), Ok(Age(chrono::TimeDelta::days(14))));
+        assert_eq!(age("0m"), Ok(Age(chrono::TimeDelta::zero())));
+        for wrong in [
+            "",
+            "d",
+            "30",
+            "-1d",
+            "1.5h",
+            "9223372036854775807w",
+            "30 days",
+        ] {
+            assert!(
+                age(wrong).is_err_and(|error| error.contains("30d")),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn period_starts_at_a_day_or_an_age_ago() {
+        let start = since("2026-11-21").unwrap().start().unwrap();
+        assert_eq!(start.to_rfc3339(), "2026-11-21T00:00:00+00:00");
+        assert_eq!(since("7d"), Ok(Since::Ago(Age(chrono::TimeDelta::days(7)))));
+        assert!(since("yesterday").is_err());
     }
 }

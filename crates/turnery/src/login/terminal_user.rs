@@ -10,11 +10,11 @@ use std::io::{self, BufRead, IsTerminal as _, Write as _};
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// The user at the terminal.
-pub(super) struct TerminalUser;
+pub(crate) struct TerminalUser;
 
 impl TerminalUser {
     /// Returns the user if stdin and stderr are a terminal.
-    pub(super) fn at_terminal() -> Option<Self> {
+    pub(crate) fn at_terminal() -> Option<Self> {
         (io::stdin().is_terminal() && io::stderr().is_terminal()).then_some(Self)
     }
 
@@ -38,7 +38,7 @@ impl TerminalUser {
     }
 
     /// Asks a yes/no question; returns true if the answer starts with `y`.
-    pub(super) fn confirm(&mut self, question: &str) -> io::Result<bool> {
+    pub(crate) fn confirm(&mut self, question: &str) -> io::Result<bool> {
         let answer = self.ask_line(&format!("{question} [y/N] "))?;
         Ok(answer.starts_with(['y', 'Y']))
     }

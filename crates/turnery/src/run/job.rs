@@ -5,6 +5,7 @@ use crate::{
     app::resolve_cwd,
     args::OutputFormat,
     config::{Config, model_lists::LOCAL_TIMEOUT},
+    session_address::find_session,
 };
 use anyhow::{Context as _, ensure};
 use std::{path::PathBuf, sync::Arc};
@@ -25,6 +26,8 @@ pub(crate) struct Job {
     pub(crate) schema: Option<Arc<ValueSchema>>,
     /// Settings of the command line.
     pub(crate) flags: Config,
+    /// True if the session is to be in memory only.
+    pub(crate) no_store: bool,
 }
 
 /// Kind of work.
@@ -49,9 +52,9 @@ pub(crate) enum SessionTarget {
     New(Option<PathBuf>),
     /// The newest session of this folder.
     Newest(Option<PathBuf>),
-    /// The session with this id, which must belong to this folder.
+    /// The session of this name, which must belong to this folder.
     InFolder(String, Option<PathBuf>),
-    /// The session with this id, in its own folder.
+    /// The session of this name, in its own folder.
     Stored(String),
 }
 
@@ -155,11 +158,12 @@ pub(super) async fn open_session(
             )
         }
         SessionTarget::InFolder(id, cwd) => {
-            let request = OpenRequest::folder(resolve_cwd(cwd.clone())?);
-            (SessionId::from(id.as_str()), request)
+            let cwd = resolve_cwd(cwd.clone())?;
+            let id = find_session(store, id, Some(&cwd)).await?;
+            (id, OpenRequest::folder(cwd))
         }
         SessionTarget::Stored(id) => {
-            let id = SessionId::from(id.as_str());
+            let id = find_session(store, id, resolve_cwd(None).ok().as_deref()).await?;
             let SessionInfo { cwd, roots, .. } = store.info(&id).await?;
             (
                 id,

@@ -1,6 +1,8 @@
-//! `turnery sessions export` and `import`: write a session as one JSON document and read it back.
+//! `turnery sessions export` and `import`: write a session as one JSON document and read it back, or write it as
+//! Markdown.
 
-use crate::run::exit;
+use super::markdown;
+use crate::{args::ExportFormat, run::exit};
 use anyhow::Context;
 use std::{
     fs,
@@ -15,14 +17,15 @@ pub(super) async fn export(
     store: &dyn Store,
     id: &SessionId,
     file: Option<&Path>,
+    format: ExportFormat,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let document = transfer::export_session(store, id).await?;
     match file {
-        None => write_document(&document, out)?,
+        None => write_document(&document, format, out)?,
         Some(file) => {
             let written = create_private_file(file)
-                .and_then(|made| write_document(&document, &mut BufWriter::new(made)));
+                .and_then(|made| write_document(&document, format, &mut BufWriter::new(made)));
             written.with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
@@ -40,9 +43,18 @@ fn create_private_file(file: &Path) -> io::Result<fs::File> {
     options.open(file)
 }
 
-fn write_document(document: &SessionDocument, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    writeln!(out)?;
+fn write_document(
+    document: &SessionDocument,
+    format: ExportFormat,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match format {
+        ExportFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, document)?;
+            writeln!(out)?;
+        }
+        ExportFormat::Markdown => markdown::write_markdown(document, out)?,
+    }
     out.flush()
 }
 

@@ -18,7 +18,10 @@ async fn sessions_are_listed_shown_and_deleted() {
 
     let id = create_session(&home).await;
     let list = home.run(&["sessions", "list"]).await;
-    assert!(list.stdout.starts_with(&id), "{list:?}");
+    assert!(
+        list.stdout.starts_with(&format!("  1  {}  ", &id[..8])),
+        "{list:?}"
+    );
     assert!(list.stdout.contains("How are you?"), "{list:?}");
     let rows = home
         .run(&["sessions", "list", "--all", "--json"])
