@@ -10,11 +10,11 @@ use std::{
     },
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use turnery_store::{
-    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner,
-    RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreError,
-    TakenEffect, TranscriptNote,
+    ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
+    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SessionInfo, SessionPatch, Store, StoreDescription, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// Store wrapper that holds the clock.
@@ -59,6 +59,10 @@ impl<S: Store> Store for ClockHoldingStore<S> {
         create(new: NewSession) -> SessionInfo;
         info(id: &SessionId) -> SessionInfo;
         list(query: ListQuery) -> ListPage;
+        search(query: SearchQuery) -> SearchPage;
+        daily_usage(since: Option<Timestamp>) -> Vec<DailyUsage>;
+        session_size(id: &SessionId) -> u64;
+        describe() -> StoreDescription;
         delete(id: &SessionId) -> bool;
         delete_in_use(id: &SessionId) -> Option<Vec<String>>;
         check(id: Option<&SessionId>) -> Vec<Damage>;
