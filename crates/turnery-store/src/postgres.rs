@@ -128,7 +128,12 @@ impl PostgresStore {
         self.engine.submit(move |shared| {
             let queue = shared.sessions.of(&append.lane.session_id);
             match queue.push(append, waiter, &truncated) {
-                Some(turn) => Box::pin(queue.flush(Rc::clone(shared), turn, truncated)),
+                Some(turn) => {
+                    let shared = Rc::clone(shared);
+                    Box::pin(queue.flush(turn, truncated, async move |queue, batch| {
+                        journal::write(&shared, queue, batch).await
+                    }))
+                }
                 None => Box::pin(std::future::ready(())),
             }
         })

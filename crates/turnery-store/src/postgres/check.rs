@@ -3,7 +3,7 @@
 use super::{
     connection::Connection,
     effects, journal,
-    lanes::{LaneRow, lane_columns},
+    lanes::{PgLaneRow, lane_columns},
     loop_rows::{LoopRows, Selection},
     notes,
     pg_error::PgError,
@@ -71,7 +71,7 @@ pub(super) async fn find_damage(
         damage.push(of_session(reason));
     }
     let survey = read_survey(connection, id).await?;
-    let counts = read_counts(connection, &LaneRow::read(row)?, &survey).await?;
+    let counts = read_counts(connection, &PgLaneRow::read(row)?, &survey).await?;
     damage.extend(counts.problems().map(of_session));
     damage.extend(survey.damage);
     damage.append(&mut notes::check(connection, id).await?);
@@ -93,7 +93,7 @@ pub(super) async fn read_survey(
 /// Compares the row of a session with its loops.
 pub(super) async fn read_counts(
     connection: &Connection,
-    lane: &LaneRow,
+    lane: &PgLaneRow,
     survey: &Survey,
 ) -> Result<VersionCounts, PgError> {
     let info = &lane.info;

@@ -5,7 +5,7 @@ use super::{
     connection::Connection,
     engine::{CALL_TIMEOUT, Shared},
     journal::{self, JournalRow},
-    lanes::{self, LANE_ROW_COLUMNS, LaneRow, lane_columns},
+    lanes::{self, LANE_ROW_COLUMNS, PgLaneRow, lane_columns},
     pg_error::PgError,
     rows::{Columns, to_integer},
     sessions::session_columns,
@@ -104,7 +104,7 @@ struct Claim<'a> {
 enum ClaimAttempt {
     Taken(ClaimOutcome),
     /// Somebody has the lane, or a journal is left.
-    Refused(LaneRow),
+    Refused(PgLaneRow),
     /// The row of this process is gone.
     NoHost,
 }
@@ -115,7 +115,7 @@ impl Claim<'_> {
         &self,
         shared: &Shared,
         connection: &Connection,
-        dead: Option<&LaneRow>,
+        dead: Option<&PgLaneRow>,
     ) -> Result<ClaimAttempt, PgError> {
         let host = shared
             .hosts
@@ -162,7 +162,7 @@ impl Claim<'_> {
             .first()
             .ok_or_else(|| StoreError::NotFound(self.id.clone()))?;
         let row = Columns(row);
-        let seen = LaneRow::read(row)?;
+        let seen = PgLaneRow::read(row)?;
         if !row.boolean(LANE_ROW_COLUMNS + 2)? {
             shared.hosts.forget(self.owner);
             return Ok(ClaimAttempt::NoHost);
@@ -226,7 +226,10 @@ pub(super) async fn recover(
 }
 
 /// Turns the journal of a locked session into loops. Returns the damage in it.
-async fn recover_journal(connection: &Connection, seen: &LaneRow) -> Result<Vec<Damage>, PgError> {
+async fn recover_journal(
+    connection: &Connection,
+    seen: &PgLaneRow,
+) -> Result<Vec<Damage>, PgError> {
     let id = &seen.info.id;
     let taken = journal::take_all(connection, id).await?;
     let (records, lost_number) = recovery::recover_loops(&taken.loops);

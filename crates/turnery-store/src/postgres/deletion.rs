@@ -2,7 +2,7 @@
 
 use super::{
     connection::Connection,
-    lanes::{LaneRow, lane_columns},
+    lanes::{PgLaneRow, lane_columns},
     pg_error::PgError,
     rows::Columns,
     sessions::session_columns,
@@ -33,8 +33,8 @@ pub(super) async fn delete(
     let rows = connection
         .begin("BEGIN", LOCK_FAMILY, &[&id.as_str(), &now])
         .await?;
-    let family = rows.iter().map(|row| LaneRow::read(Columns(row)));
-    let family: Vec<LaneRow> = family.collect::<Result<_, PgError>>()?;
+    let family = rows.iter().map(|row| PgLaneRow::read(Columns(row)));
+    let family: Vec<PgLaneRow> = family.collect::<Result<_, PgError>>()?;
     let mut holders = Vec::new();
     for member in &family {
         let Some(busy) = member.active_refusal() else {

@@ -54,7 +54,7 @@ pub(super) struct Shared {
 type Task = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// Makes the task of a call, on the thread of the store.
-type Job = Box<dyn FnOnce(&Rc<Shared>) -> Task + Send>;
+type PgJob = Box<dyn FnOnce(&Rc<Shared>) -> Task + Send>;
 
 /// Thread of a store. It starts with the first call, and ends when the engine is dropped and all calls are done.
 pub(super) struct Engine {
@@ -64,7 +64,7 @@ pub(super) struct Engine {
 }
 
 struct EngineThread {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<PgJob>,
     handle: JoinHandle<()>,
 }
 
@@ -155,7 +155,7 @@ impl Engine {
     }
 }
 
-async fn run_jobs(shared: &Rc<Shared>, mut jobs: mpsc::Receiver<Job>) {
+async fn run_jobs(shared: &Rc<Shared>, mut jobs: mpsc::Receiver<PgJob>) {
     let mut tasks = JoinSet::new();
     let mut cleanup = tokio::time::interval(IDLE_TIMEOUT / 2);
     loop {

@@ -42,7 +42,7 @@ const RELEASE: &str = "UPDATE sessions SET owner_id = NULL, host = NULL \
      WHERE session_id = $1 AND owner_id = $2 AND fence = $3";
 
 /// A session with its lane.
-pub(super) struct LaneRow {
+pub(super) struct PgLaneRow {
     pub(super) info: SessionInfo,
     pub(super) fence: u64,
     pub(super) owner_id: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct LaneRow {
 /// Number of columns of a session with its lane.
 pub(super) const LANE_ROW_COLUMNS: usize = COLUMN_COUNT + 9;
 
-impl LaneRow {
+impl PgLaneRow {
     /// Reads the columns of a session and its lane.
     pub(super) fn read(row: Columns<'_>) -> Result<Self, PgError> {
         let owner_id = row.optional_text(COLUMN_COUNT + 1)?;
@@ -112,12 +112,12 @@ pub(super) async fn lock(
     connection: &Connection,
     id: &SessionId,
     now: Option<Timestamp>,
-) -> Result<LaneRow, PgError> {
+) -> Result<PgLaneRow, PgError> {
     let rows = connection
         .begin("BEGIN", LOCK, &[&id.as_str(), &now])
         .await?;
     match rows.first() {
-        Some(row) => LaneRow::read(Columns(row)),
+        Some(row) => PgLaneRow::read(Columns(row)),
         None => {
             connection.commit().await?;
             Err(StoreError::NotFound(id.clone()).into())

@@ -5,7 +5,7 @@ use super::{
     check,
     connection::{Connection, Parameters},
     effects, journal,
-    lanes::{self, LaneRow},
+    lanes::{self, PgLaneRow},
     loop_rows::{LoopRows, Selection},
     notes,
     pg_error::PgError,
@@ -70,7 +70,7 @@ pub(super) async fn repair(
         connection.commit().await?;
         return Err(busy.into());
     }
-    let mut work = SessionRepair {
+    let mut work = PgSessionRepair {
         connection,
         id,
         changes: Vec::new(),
@@ -98,13 +98,13 @@ pub(super) async fn repair(
     })
 }
 
-struct SessionRepair<'a> {
+struct PgSessionRepair<'a> {
     connection: &'a Connection,
     id: &'a SessionId,
     changes: Vec<String>,
 }
 
-impl SessionRepair<'_> {
+impl PgSessionRepair<'_> {
     async fn execute(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<u64, PgError> {
         self.connection.execute(sql, parameters).await
     }
@@ -117,7 +117,7 @@ impl SessionRepair<'_> {
     }
 
     /// Overwrites unreadable columns of the session with the values that readers substitute.
-    async fn repair_columns(&mut self, lane: &LaneRow, damage: &[Damage]) -> Result<(), PgError> {
+    async fn repair_columns(&mut self, lane: &PgLaneRow, damage: &[Damage]) -> Result<(), PgError> {
         let is_bad = |column: &str| {
             let bad = format!("has {column} that cannot be read");
             let of_session = |it: &&Damage| it.part == DamagedPart::Session;
@@ -157,7 +157,7 @@ impl SessionRepair<'_> {
         Ok(())
     }
 
-    async fn repair_loops(&mut self, lane: &LaneRow) -> Result<(), PgError> {
+    async fn repair_loops(&mut self, lane: &PgLaneRow) -> Result<(), PgError> {
         let survey = check::read_survey(self.connection, self.id).await?;
         let counts = check::read_counts(self.connection, lane, &survey).await?;
         // References before a loop that only a newer version can read are left for that version to repair.
@@ -280,7 +280,7 @@ impl SessionRepair<'_> {
     }
 
     /// Corrects the reference to the loop that the next prompt follows.
-    async fn repair_tip(&mut self, lane: &LaneRow, tip: Option<&LoopId>) -> Result<(), PgError> {
+    async fn repair_tip(&mut self, lane: &PgLaneRow, tip: Option<&LoopId>) -> Result<(), PgError> {
         if lane.info.tip_loop_id.as_ref() == tip {
             return Ok(());
         }

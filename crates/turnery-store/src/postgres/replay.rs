@@ -26,22 +26,22 @@ const PAGE_BYTES: usize = 1 << 20;
 #[derive(Default)]
 pub(super) struct PostgresReplay {
     /// Loops that are not fetched.
-    pending: VecDeque<ReplayLoop>,
+    pending: VecDeque<PgReplayLoop>,
     /// Loops that are fetched, with their events.
-    open: VecDeque<OpenLoop>,
+    open: VecDeque<PgOpenLoop>,
     /// True if the whole session was searched for damage, so that pages need not report it.
     is_surveyed: bool,
 }
 
 /// Loop to replay.
-struct ReplayLoop {
+struct PgReplayLoop {
     key: i64,
     log_bytes: usize,
     correction: Option<RowCorrection>,
 }
 
 /// Loop whose events are being read.
-struct OpenLoop {
+struct PgOpenLoop {
     record: Arc<LoopRecord>,
     log: String,
     /// Position in the log. Unit: bytes.
@@ -63,7 +63,7 @@ pub(super) async fn begin(
                 let is_rerun = record.continuation_kind == ContinuationKind::Rerun;
                 let stays = !std::mem::replace(&mut is_run_again, is_rerun);
                 if stays && record.is_in_conversation() {
-                    replay.pending.push_front(ReplayLoop {
+                    replay.pending.push_front(PgReplayLoop {
                         key: row.key()?,
                         log_bytes: row.log_bytes()?,
                         correction: None,
@@ -78,7 +78,7 @@ pub(super) async fn begin(
             let loops = survey.replay_loops().into_iter();
             replay
                 .pending
-                .extend(loops.map(|(key, correction)| ReplayLoop {
+                .extend(loops.map(|(key, correction)| PgReplayLoop {
                     key,
                     log_bytes: PAGE_BYTES,
                     correction: Some(correction),
@@ -192,9 +192,9 @@ impl PostgresReplay {
 fn open_loop(
     row: LoopView<'_>,
     id: &SessionId,
-    pending: ReplayLoop,
+    pending: PgReplayLoop,
     damage: &mut Vec<Damage>,
-) -> Result<Option<OpenLoop>, PgError> {
+) -> Result<Option<PgOpenLoop>, PgError> {
     let mut record = match row.read_record()? {
         Ok(record) => record,
         Err(reason) => {
@@ -225,7 +225,7 @@ fn open_loop(
         record.continuation_kind = correction.kind;
         record.on_chain = correction.on_chain;
     }
-    Ok(Some(OpenLoop {
+    Ok(Some(PgOpenLoop {
         record: Arc::new(record),
         log,
         position: 0,

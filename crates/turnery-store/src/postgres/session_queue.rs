@@ -1,7 +1,5 @@
 //! Keeps the work of a session in order, and collects the events that are to be journalled.
 
-use super::engine::Shared;
-use super::journal;
 use crate::{
     Lane, StoreError,
     journal_append::{JournalAppend, TruncatedJournals, gap_error},
@@ -146,12 +144,12 @@ impl SessionQueue {
         });
     }
 
-    /// Writes the events that wait.
+    /// Writes the events that wait, with `write`.
     pub(super) async fn flush(
         self: Rc<Self>,
-        shared: Rc<Shared>,
         mut turn: Turn,
         truncated: Arc<TruncatedJournals>,
+        write: impl AsyncFnOnce(&Self, &[WaitingAppend]) -> Result<(), StoreError>,
     ) {
         turn.wait().await;
         if self.waiting.borrow().iter().all(|it| it.waiter.is_none()) {
@@ -165,7 +163,7 @@ impl SessionQueue {
         if batch.is_empty() {
             return;
         }
-        let written = journal::write(&shared, &self, &batch).await;
+        let written = write(&self, &batch).await;
         for WaitingAppend { append, waiter } in batch {
             if let Err(error) = &written {
                 truncated.add(append.loop_id, &error.to_string());

@@ -229,12 +229,12 @@ pub(super) fn session_from_row(row: Columns<'_>) -> Result<SessionInfo, PgError>
 }
 
 /// Unreadable column of a session, and the reason.
-pub(super) type UnreadableColumn = (&'static str, String);
+pub(super) type PgUnreadableColumn = (&'static str, String);
 
 /// Reads [`session_columns`], and returns the columns whose values are unreadable.
 pub(super) fn read_columns(
     row: Columns<'_>,
-) -> Result<(SessionInfo, Vec<UnreadableColumn>), PgError> {
+) -> Result<(SessionInfo, Vec<PgUnreadableColumn>), PgError> {
     let mut unreadable = Vec::new();
     let mut note = |column, error: RowError| unreadable.push((column, error.to_string()));
     let mut read_time = |column, name| {
