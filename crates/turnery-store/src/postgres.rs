@@ -152,6 +152,10 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl Store for PostgresStore {
+    fn prepare(&self) {
+        drop(self.run(CALL_TIMEOUT, async move |_, _| Ok(())));
+    }
+
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
         self.engine.call(move |shared| {
             let shared = Rc::clone(shared);

@@ -55,7 +55,11 @@ use flush::Flush;
 pub use inline_runtime::InlineRuntime;
 use job_error::{CHECK_TIMEOUT, JobError};
 use rusqlite::Connection;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use worker::Worker;
 
@@ -100,6 +104,12 @@ impl SqliteStore {
         self
     }
 
+    /// Returns the files that hold the sessions of a store at `path`, whether they exist or not: the database and those
+    /// beside it.
+    pub fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
+        upkeep::files(path)
+    }
+
     fn queue_deletion<T: Send + 'static>(
         &self,
         id: &SessionId,
@@ -141,6 +151,11 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn prepare(&self) {
+        self.writer.prepare(true);
+        self.reader.prepare(false);
+    }
+
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
         self.writer
             .call_flushed(move |db| sessions::create(&db.sql, new))

@@ -14,6 +14,10 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A store of sessions. All methods may be called concurrently; share it behind an `Arc`.
 pub trait Store: Send + Sync + 'static {
+    /// Opens the store in the background, so that the first call need not wait for it. Creates nothing. An error is left
+    /// to that call.
+    fn prepare(&self) {}
+
     /// Creates a session. It is on disk when this returns, so other processes see it.
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo>;
 

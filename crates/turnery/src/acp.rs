@@ -49,8 +49,13 @@ pub(crate) fn serve(
     let live_providers = Arc::clone(&app.live_providers);
     let store: Arc<dyn Store> = match args.no_store {
         true => Arc::new(MemoryStore::new()),
-        false => Arc::new(app.open_store()?.with_inline_runtime(runtime.inline())),
+        false => match app.open_store(Some(runtime.inline())) {
+            // No session can be opened: the editor is told why when it opens one.
+            Err(_) if app.settings_resolver.is_broken() => Arc::new(MemoryStore::new()),
+            opened => opened?,
+        },
     };
+    store.prepare();
     let telemetry = Telemetry::start();
     let trace = telemetry.sink(&app.live_providers);
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));

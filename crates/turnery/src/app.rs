@@ -3,13 +3,15 @@
 use crate::{
     args::GlobalOptions,
     config::{
-        Config, LiveProviders, Paths, environment,
+        Config, LiveProviders, Paths, StoreLocation, environment,
         model_lists::{QueriedProviders, is_configured},
         providers,
+        store_location::STORE_VARIABLE,
         suggestion::describe_unknown_model,
     },
     logs::print_message,
     settings_resolver::SettingsSources,
+    store_choice::find_store,
     telemetry,
     toolbox::toolbox,
 };
@@ -28,7 +30,7 @@ use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
     ProviderSource as _,
 };
-use turnery_store::{Durability, SqliteStore, Store};
+use turnery_store::{Durability, InlineRuntime, Store};
 use turnery_tools::{EffectPolicy, Shell};
 
 /// Time after which the user is told that a list of models is awaited.
@@ -48,6 +50,8 @@ pub(crate) struct App {
     call_limits: CallLimits,
     /// Environment variables passed to commands although their names look like those of keys.
     pass_env: Vec<String>,
+    /// Where sessions are stored.
+    store: anyhow::Result<StoreLocation>,
     /// What stored writes survive.
     durability: Durability,
     /// Sources of a session's settings.
@@ -57,7 +61,8 @@ pub(crate) struct App {
 impl App {
     /// Reads the user's configuration. Errors in the file are stored and reported when a session is opened: an editor
     /// shows those to the user, but would hide the message of a process that fails to start.
-    pub(crate) fn load(global: &GlobalOptions, flags: Config) -> Self {
+    pub(crate) fn load(global: &GlobalOptions, mut flags: Config) -> Self {
+        flags.store = global.store.clone();
         let lookup = &environment::process_variable;
         let places = Paths::resolve(lookup, global.config.as_deref());
         let path = places.config_file.clone().unwrap_or_default();
@@ -86,14 +91,14 @@ impl App {
         let fallback = config.fallback.clone();
         let durability = config.durability.unwrap_or_default();
         let live_providers = Arc::new(LiveProviders::new(providers, places.key_file().ok()));
-        let configured = SettingsSources::new(
-            user,
-            Config::from_environment(lookup),
-            flags,
-            Arc::clone(&live_providers),
-        )
-        .with_commands_folder(places.commands_folder.clone())
-        .with_guarded_paths(places.private_paths(), key_files);
+        let environment = Config::from_environment(lookup);
+        let store = find_store(&flags, &environment, &user, &places, lookup);
+        let store_files = store.as_ref().map(StoreLocation::files);
+        let private = [places.private_paths(), store_files.unwrap_or_default()].concat();
+        let configured =
+            SettingsSources::new(user, environment, flags, Arc::clone(&live_providers))
+                .with_commands_folder(places.commands_folder.clone())
+                .with_guarded_paths(private, key_files);
         Self {
             paths: places,
             live_providers,
@@ -101,6 +106,7 @@ impl App {
             fallback,
             call_limits,
             pass_env: passed,
+            store,
             durability,
             settings_resolver: configured,
         }
@@ -138,11 +144,15 @@ impl App {
         }
     }
 
-    /// Names of environment variables that hold keys.
+    /// Names of environment variables that hold keys or passwords.
     pub(crate) fn hidden_env(&self) -> Vec<String> {
+        let environment = self.settings_resolver.environment.as_ref().ok();
+        let store = environment.and_then(|it| it.store.as_ref());
+        let store = store.filter(|it| it.is_address());
         let providers = self.live_providers.configured().iter();
         let keys = providers.map(|it| it.key_hint.clone());
         keys.chain(telemetry::SECRET_VARIABLES.map(str::to_owned))
+            .chain(store.map(|_| STORE_VARIABLE.to_owned()))
             .collect()
     }
 
@@ -151,10 +161,15 @@ impl App {
         self.settings_resolver.settings(roots)
     }
 
-    /// Opens the session store.
-    pub(crate) fn open_store(&self) -> anyhow::Result<SqliteStore> {
-        let store = SqliteStore::open(self.paths.sessions_database()?.to_owned());
-        Ok(store.with_durability(self.durability))
+    /// Opens the session store. With `inline`, short jobs of a SQLite file run on that runtime.
+    pub(crate) fn open_store(
+        &self,
+        inline: Option<InlineRuntime>,
+    ) -> anyhow::Result<Arc<dyn Store>> {
+        match &self.store {
+            Ok(location) => Ok(location.open(self.durability, inline)),
+            Err(error) => Err(anyhow::anyhow!("{error:#}")),
+        }
     }
 
     /// Returns all models, with the facts that the user configured.
@@ -299,6 +314,7 @@ mod tests {
         std::fs::write(&config, "").unwrap();
         let global = GlobalOptions {
             config: Some(config),
+            store: None,
         };
         let app = App::load(&global, Config::default());
         let agent = app.into_agent(Arc::new(MemoryStore::new()), None);

@@ -9,7 +9,11 @@ pub(crate) use sessions::{
 pub(crate) use store::{StoreArgs, StoreSubcommand};
 
 use crate::{
-    config::{self, Config, LimitConfig, values},
+    config::{
+        self, Config, LimitConfig,
+        store_location::{self, StoreSetting},
+        values,
+    },
     login::login_args::{LoginArgs, LogoutArgs},
     run::try_models::TryArgs,
 };
@@ -52,8 +56,8 @@ Examples:
   turnery acp                  speak ACP on stdin and stdout, for an editor
 
 Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the \
-project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and \
-TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder; \
+project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING, \
+TURNERY_MAX_TURNS and TURNERY_STORE, then from flags. TURNERY_HOME moves turnery's folder; \
 TURNERY_LOCAL_SERVERS=off asks for lists of models only at addresses that you have configured.";
 
 /// A coding agent for your editor and your shell.
@@ -69,6 +73,10 @@ pub(crate) struct Args {
     /// Read this configuration file instead of your config.toml.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Store sessions here: a path, sqlite:PATH, memory:, or postgres://USER@HOST:PORT/DATABASE?schema=NAME. Give a
+    /// password in TURNERY_STORE, PGPASSWORD or a password file, since other users can see command lines.
+    #[arg(long, global = true, value_name = "STORE", value_parser = store_location::unchecked_store)]
+    store: Option<StoreSetting>,
     /// Log more to stderr; give it twice to log everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -81,6 +89,8 @@ pub(crate) struct Args {
 pub(crate) struct GlobalOptions {
     /// Configuration file to read.
     pub(crate) config: Option<PathBuf>,
+    /// Where sessions are stored.
+    pub(crate) store: Option<StoreSetting>,
 }
 
 impl Args {
@@ -92,6 +102,7 @@ impl Args {
     pub(crate) fn global(&self) -> GlobalOptions {
         GlobalOptions {
             config: self.config.clone(),
+            store: self.store.clone(),
         }
     }
 }

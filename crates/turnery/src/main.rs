@@ -18,7 +18,7 @@ mod session_address;
 mod sessions;
 mod settings_resolver;
 mod slash_commands;
-mod store_address;
+mod store_choice;
 mod telemetry;
 mod terminal_text;
 mod tool;

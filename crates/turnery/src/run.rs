@@ -233,7 +233,7 @@ fn run_in_runtime(
     let app = App::load(global, job.flags.clone());
     let store: Arc<dyn Store> = match job.no_store {
         true => Arc::new(MemoryStore::new()),
-        false => Arc::new(app.open_store()?),
+        false => app.open_store(None)?,
     };
     let trace = telemetry.sink(&app.live_providers);
     let result = runtime.block_on(async {

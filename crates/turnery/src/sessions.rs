@@ -36,10 +36,10 @@ use turnery_tools::escape_invisible_line;
 /// Runs the `turnery sessions` commands that need no model.
 pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<ExitCode> {
     let app = App::load(global, Config::default());
-    let store = app.open_store()?;
+    let store = app.open_store(None)?;
     let runtime = current_thread_runtime()?;
     let mut out = io::stdout().lock();
-    runtime.block_on(execute(&app, &store, what, &mut out))
+    runtime.block_on(execute(&app, &*store, what, &mut out))
 }
 
 async fn execute(

@@ -124,6 +124,11 @@ impl SettingsSources {
         Ok(self.flags.clone().over(&environment.over(&choice)))
     }
 
+    /// Returns true if the user's file or the environment has errors, so that there are no settings for any folder.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.user.is_err() || self.environment.is_err()
+    }
+
     /// Returns true if the user has a command for notifications.
     pub(crate) fn has_notify(&self) -> bool {
         self.user.as_ref().is_ok_and(|user| user.notify.is_some())
@@ -307,7 +312,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: unknown key `modell`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)",
+                "{}:2: unknown key `modell`; write \"model\" (or store, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

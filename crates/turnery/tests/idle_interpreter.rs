@@ -52,6 +52,13 @@ async fn idle_interpreter_has_no_process() {
     assert_eq!(workers(), 1);
     tokio::time::sleep_until(after + Duration::from_secs(61)).await;
     tokio::time::resume();
+    // No event reports that a process has ended.
+    for _ in 0..6000 {
+        if workers() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(workers(), 0);
     let told = session.new_prompt("tell").run().await.unwrap();
     assert_eq!(told.text().as_deref(), Some("It is there."));

@@ -1,8 +1,13 @@
 //! Wraps a connection with its cached state.
 
 use super::{
-    cleanup::Cleanup, flush::WriteAheadLog, job_error::JobError, loop_numbers::LoopNumbers,
-    open::open, open_files::OpenFiles,
+    cleanup::Cleanup,
+    flush::WriteAheadLog,
+    job_error::JobError,
+    loop_numbers::LoopNumbers,
+    open::{SCHEMA_VERSION, open},
+    open_files::OpenFiles,
+    transaction::write,
 };
 use crate::{Durability, StoreError};
 use rusqlite::{Connection, config::DbConfig};
@@ -49,22 +54,39 @@ impl Db {
         self.files.check()
     }
 
+    /// Writes the first page of a log that is empty or completely copied. SQLite flushes the header of the log then, so
+    /// the next job that writes need not wait for that.
+    pub(super) fn begin_log(&self) {
+        let begun = self.set_lock_timeout(Duration::ZERO).and_then(|()| {
+            write(&self.sql, |db| {
+                Ok(db.pragma_update(None, "user_version", SCHEMA_VERSION)?)
+            })
+        });
+        if let Err(error) = begun {
+            tracing::debug!(%error, "failed to begin the log");
+        }
+    }
+
     /// Copies the log to the database, as far as no reader needs it. The log must not be copied after a failed flush
-    /// before it is written again.
-    pub(super) fn checkpoint(&mut self) {
+    /// before it is written again. Returns true if all of it was copied.
+    pub(super) fn checkpoint(&mut self) -> bool {
         self.wal.note_pages(0);
         let ready = self.wal.recover_from_failed_flush(&self.sql);
         let done = ready.and_then(|()| {
             let done = self
                 .sql
-                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+                    let (pages, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
+                    Ok(pages == copied)
+                });
             done.inspect_err(|_| self.wal.note_failed_checkpoint())
                 .map_err(JobError::from)
         });
-        if let Err(error) = done {
-            tracing::debug!(%error, "failed to checkpoint");
-        }
         self.needs_checkpoint = false;
+        done.unwrap_or_else(|error| {
+            tracing::debug!(%error, "failed to checkpoint");
+            false
+        })
     }
 
     /// Prepares for closing the connection, which checkpoints if it is the last one.

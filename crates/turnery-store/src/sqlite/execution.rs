@@ -44,6 +44,8 @@ pub(super) type JobFn = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 pub(super) type SettledLoops = Vec<(Lane, LoopId)>;
 
 pub(super) enum Job {
+    /// Prepares for the first of the other jobs, unless there is no database yet.
+    Prepare { writes: bool },
     Append {
         append: JournalAppend,
         /// Answered once the events are written, if the caller awaits that.
@@ -193,6 +195,10 @@ impl WorkerShared {
             appends,
             truncated,
         } = state;
+        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare { .. }));
+        if db.is_none() && only_prepares && !self.path.exists() {
+            return;
+        }
         let db = match db {
             Some(db) => Ok(db),
             None => Db::open(&self.path, self.durability).map(|opened| db.insert(opened)),
@@ -230,7 +236,9 @@ impl WorkerState {
     fn do_idle_work(&mut self, shared: &Arc<WorkerShared>) {
         self.write_appends(&shared.path);
         if let Some(db) = &mut self.db {
-            db.checkpoint();
+            if db.checkpoint() {
+                db.begin_log();
+            }
             let waiting = Arc::clone(shared);
             db.clean_up(&shared.path, CleanupTrigger::Idle, move || {
                 waiting.queue.has_jobs()
@@ -263,6 +271,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJ
                 }
             }
             Job::Call { work, .. } => work(Err(error.clone())),
+            Job::Prepare { writes: _ } => tracing::debug!(%error, "failed to open the store early"),
         }
     }
 }
@@ -276,6 +285,11 @@ fn run_jobs(
 ) {
     for job in batch {
         match job {
+            Job::Prepare { writes } => {
+                if writes && db.wal.is_empty() {
+                    db.begin_log();
+                }
+            }
             Job::Append { append, reply } => {
                 let kept = queue_append(append, appends, truncated);
                 if let Some(reply) = reply {
@@ -328,7 +342,7 @@ fn run_jobs(
     let _ = write_journal(db, path, appends, truncated, JOURNAL_TIMEOUT);
     db.needs_checkpoint = true;
     if db.wal.is_long() {
-        db.checkpoint();
+        let _ = db.checkpoint();
     }
 }
 

@@ -12,7 +12,7 @@ use super::{disk, job_error::JobError, open_files::wal_path, transaction::write}
 use crate::Durability;
 use rusqlite::Connection;
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{
@@ -78,6 +78,11 @@ impl WriteAheadLog {
             Durability::Process => "NORMAL",
             Durability::Power => "FULL",
         }
+    }
+
+    /// Returns true if the log has no header yet.
+    pub(super) fn is_empty(&self) -> bool {
+        fs::metadata(&self.path).map_or(true, |log| log.len() == 0)
     }
 
     /// Records the number of pages in the log after a commit.
@@ -253,10 +258,10 @@ mod tests {
         assert!(refused.await.is_err());
         set_disk_fails(&worker, false).await;
         let log = folder.path().join("sessions.db-wal");
-        let before = std::fs::read(&log).unwrap();
+        let before = fs::read(&log).unwrap();
         assert!(!before.is_empty());
         let accepted = worker.call_flushed(|_| Ok(()));
         assert_eq!(accepted.await, Ok(()));
-        assert_eq!(std::fs::read(&log).unwrap(), before);
+        assert_eq!(fs::read(&log).unwrap(), before);
     }
 }

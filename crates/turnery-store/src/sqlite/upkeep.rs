@@ -3,7 +3,11 @@
 use super::{columns::text, job_error::JobError, open::SCHEMA_VERSION, stored_loop::read_record};
 use crate::{DailyUsage, StoreDescription, list_cursor::format_time, upkeep::UsageByDay};
 use rusqlite::Connection;
-use std::{fs, path::Path};
+use std::{
+    fs,
+    iter::once,
+    path::{Path, PathBuf},
+};
 use turnery_engine::{SessionId, Timestamp};
 
 /// Files of a database beside its own: the log, its index, the index of the search.
@@ -24,13 +28,17 @@ pub(super) fn describe(db: &Connection, path: &Path) -> Result<StoreDescription,
 
 /// Returns the size of a database with its companions. Unit: bytes.
 pub(super) fn size_on_disk(path: &Path) -> u64 {
-    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
-    let companions = COMPANIONS.iter().map(|suffix| {
+    let size = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+    files(path).map(size).sum()
+}
+
+/// Returns the paths of a database and its companions.
+pub(super) fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    once("").chain(COMPANIONS).map(|suffix| {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        size(Path::new(&file))
-    });
-    size(path) + companions.sum::<u64>()
+        PathBuf::from(file)
+    })
 }
 
 /// Returns the size of the texts of a session and of its child sessions. Unit: bytes.

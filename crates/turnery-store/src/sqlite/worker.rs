@@ -77,6 +77,16 @@ impl Worker {
         self.durability = durability;
     }
 
+    /// Opens the database, if there is one, before the first job needs it. `writes` tells whether jobs write.
+    pub(super) fn prepare(&self, writes: bool) {
+        if let Ok(running) = self.get_or_start_thread() {
+            let job = Job::Prepare { writes };
+            if let Err(error) = running.shared.queue.push(job, Urgency::Now) {
+                tracing::debug!("failed to open the store early: the queue is {error:?}");
+            }
+        }
+    }
+
     /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
     pub(super) fn call<T: Send + 'static>(
         &self,
@@ -300,5 +310,7 @@ fn stopped_error(path: &Path) -> StoreError {
     ))
 }
 
+#[cfg(test)]
+mod prepare_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Defines `turnery store` and its subcommands.
 
+use crate::config::store_location::{self, StoreSetting};
 use clap::{Args as Group, Subcommand};
 
 /// `turnery store`.
@@ -8,6 +9,7 @@ use clap::{Args as Group, Subcommand};
 Examples:
   turnery store info
   turnery store migrate --to /backup/sessions.db
+  turnery store migrate --to 'postgres://ann@db.example.org/turnery?schema=ann'
   turnery store vacuum")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -40,9 +42,9 @@ stored since.
 
 Exit codes: 0 all sessions are there, 1 some were left out.")]
     Migrate {
-        /// The other store: the path of a SQLite file, which is created if there is none.
-        #[arg(long, value_name = "ADDRESS")]
-        to: String,
+        /// The other store, as for --store. A SQLite file, or the schema of a database, is created if there is none.
+        #[arg(long, value_name = "STORE", value_parser = store_location::unchecked_store)]
+        to: StoreSetting,
     },
     /// Give the space of deleted sessions back to the disk. Harmless while others use the store.
     #[command(after_help = "\

@@ -112,7 +112,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{HookPoint, rules::parse_rule};
+    use crate::config::{HookPoint, rules::parse_rule, store_location::store as parse_store};
     use std::{
         num::{NonZeroU64, NonZeroUsize},
         time::Duration,
@@ -176,6 +176,8 @@ mod tests {
         assert_eq!(file.protocol, Some(turnery_agent::Protocol::Tools));
         assert_eq!(file.sandbox, Some(turnery_tools::SandboxMode::Workspace));
         assert_eq!(file.sandbox_network, Some(false));
+        let store = "postgres://ann@db.example.org/turnery?schema=ann";
+        assert_eq!(file.store, Some(parse_store(store).unwrap()));
         assert_eq!(file.durability, Some(turnery_store::Durability::Process));
         assert_eq!(file.pass_env, ["TEST_DATABASE_URL"]);
         assert_eq!(
@@ -252,13 +254,13 @@ mod tests {
             )]
         );
         let own = ProviderEntry {
-            line: 88,
+            line: 91,
             key_file: Some("~/.secrets/anthropic".to_owned()),
             ..ProviderEntry::default()
         };
         assert_eq!(file.providers["anthropic"], own);
         let desk = &file.providers["desk"];
-        assert_eq!(desk.line, 93);
+        assert_eq!(desk.line, 96);
         assert_eq!(desk.api.map(Api::from), Some(Api::OpenAi));
         assert_eq!(desk.base_url.as_deref(), Some("http://localhost:8080/v1"));
         assert_eq!(desk.key_env.as_deref(), Some("DESK_KEY"));
@@ -324,7 +326,7 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: unknown key `modle`; write \"model\" (or fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
+config.toml:1: unknown key `modle`; write \"model\" (or store, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: unknown key `limits.turn`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
@@ -333,7 +335,7 @@ config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic, openai_responses, gemini)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, headers, ca_file, models)
-config.toml:18: unknown key `provider`; write \"providers\" (or model, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
+config.toml:18: unknown key `provider`; write \"providers\" (or model, store, fallback, mode, thinking, protocol, sandbox, sandbox_network, pass_env, durability, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, notify, mcp, models)"
         );
     }
 

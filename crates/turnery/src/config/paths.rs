@@ -58,7 +58,7 @@ impl Paths {
         Ok(KeyFile::new(path))
     }
 
-    /// Returns the path of the session database.
+    /// Returns the path of the session database, unless another store is set.
     pub(crate) fn sessions_database(&self) -> anyhow::Result<&Path> {
         self.sessions.as_deref().ok_or_else(|| {
             anyhow::anyhow!(
@@ -69,7 +69,7 @@ impl Paths {
 }
 
 /// Returns the absolute path without `..`, which the sandbox could not exclude by name. A link before `..` is followed.
-fn absolute_without_dots(path: PathBuf) -> PathBuf {
+pub(super) fn absolute_without_dots(path: PathBuf) -> PathBuf {
     let path = std::path::absolute(&path).unwrap_or(path);
     let mut plain = PathBuf::new();
     for part in path.components() {

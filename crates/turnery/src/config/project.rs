@@ -61,11 +61,13 @@ pub(crate) fn narrow(
     }
     let network = "it could open the network to its commands";
     let keys = "it could show your keys to its commands";
-    let sessions = "it could make all your sessions slower or less safe";
+    let safety = "it could make all your sessions slower or less safe";
+    let sessions = "it could send your sessions anywhere";
     refused.extend(ignored_keys(&[
         ("sandbox_network", asked.sandbox_network.is_some(), network),
         ("pass_env", !asked.pass_env.is_empty(), keys),
-        ("durability", asked.durability.is_some(), sessions),
+        ("durability", asked.durability.is_some(), safety),
+        ("store", asked.store.is_some(), sessions),
     ]));
     let usual_sandbox = user.sandbox.unwrap_or(SandboxMode::Workspace);
     let sandbox = match asked.sandbox {

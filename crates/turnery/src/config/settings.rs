@@ -7,6 +7,7 @@ use super::{
     HookEntry, McpEntry, ProviderEntry,
     environment::EnvLookup,
     models::ModelEntry,
+    store_location::{STORE_VARIABLE, StoreSetting, store},
     values::{
         Money, deserialize_text, deserialize_texts, mode, model, parse_positive, percent, protocol,
         thinking,
@@ -36,6 +37,11 @@ pub(crate) struct Config {
     #[serde(default, deserialize_with = "deserialize_text")]
     #[schemars(with = "Option<String>")]
     pub(crate) model: Option<ModelName>,
+    /// Where sessions are stored: a path, `sqlite:PATH`, `memory:`, or `postgres://USER@HOST:PORT/DATABASE?schema=NAME`;
+    /// default: `sessions.db` in turnery's folder. Not in a project.
+    #[serde(default, deserialize_with = "deserialize_text")]
+    #[schemars(with = "Option<String>")]
+    pub(crate) store: Option<StoreSetting>,
     /// Models that take over for the rest of a prompt, in this order, when the chosen one is overloaded, out of credit,
     /// unreachable, unknown or refuses the key. Those without a key are passed over, and with a limit on cost those
     /// without a known price. Not in a project.
@@ -237,6 +243,7 @@ impl Config {
             mode: read(lookup, "TURNERY_MODE", mode)?,
             thinking: read(lookup, "TURNERY_THINKING", thinking)?,
             protocol: read(lookup, "TURNERY_PROTOCOL", protocol)?,
+            store: read(lookup, STORE_VARIABLE, store)?,
             limits: LimitConfig {
                 turns: read(lookup, "TURNERY_MAX_TURNS", parse_positive)?,
                 ..LimitConfig::default()
@@ -260,6 +267,7 @@ impl Config {
     pub(crate) fn over(self, below: &Self) -> Self {
         Self {
             model: self.model.or_else(|| below.model.clone()),
+            store: self.store.or_else(|| below.store.clone()),
             fallback: below.fallback.clone(),
             mode: self.mode.or(below.mode),
             thinking: self.thinking.or(below.thinking),

@@ -1,6 +1,10 @@
 //! Parses single values of the configuration, as written in files, variables and on the command line.
 
-use super::{rules::parse_rule, suggestion::alternatives};
+use super::{
+    rules::parse_rule,
+    store_location::{StoreSetting, store},
+    suggestion::alternatives,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::str::FromStr;
@@ -38,6 +42,7 @@ impl_from_text! {
     Protocol: protocol,
     Rule: parse_rule,
     SandboxMode: sandbox,
+    StoreSetting: store,
     Thinking: thinking,
 }
 

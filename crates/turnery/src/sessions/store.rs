@@ -4,40 +4,44 @@ use super::damage;
 use crate::{
     app::App,
     args::{GlobalOptions, StoreSubcommand},
-    config::Config,
+    config::{Config, environment},
     logs::print_message,
     run::exit,
     runtime::current_thread_runtime,
-    store_address,
     terminal_text::{format_bytes, replace_control_chars},
 };
 use serde::Serialize;
 use std::{
     io::{self, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 use turnery_store::{
-    Store, StoreDescription,
+    Durability, Store, StoreDescription,
     migrate::{CopyError, CopyOutcome, copy_session, sessions_to_copy},
 };
 
 /// Runs `turnery store`.
 pub(crate) fn run(global: &GlobalOptions, what: StoreSubcommand) -> anyhow::Result<ExitCode> {
     let app = App::load(global, Config::default());
-    let store = app.open_store()?;
+    let store = app.open_store(None)?;
+    let store = &*store;
     let runtime = current_thread_runtime()?;
     let mut out = io::stdout().lock();
     runtime.block_on(async {
         match what {
-            StoreSubcommand::Info { json } => print_info(&store, json, &mut out).await,
+            StoreSubcommand::Info { json } => print_info(store, json, &mut out).await,
             StoreSubcommand::Check { json } => {
-                damage::check(&store, None, json, false, &mut out).await
+                damage::check(store, None, json, false, &mut out).await
             }
-            StoreSubcommand::Vacuum => vacuum(&store, &mut out).await,
+            StoreSubcommand::Vacuum => vacuum(store, &mut out).await,
             StoreSubcommand::Migrate { to } => {
-                let target = store_address::open(&to)?;
-                store_address::require_other(&store, &*target).await?;
-                migrate(&store, &*target, &mut out).await
+                let lookup = &environment::process_variable;
+                let target = to
+                    .locate("--to", Path::new(""), lookup)?
+                    .open(Durability::Process, None);
+                require_other(store, &*target).await?;
+                migrate(store, &*target, &mut out).await
             }
         }
     })
@@ -115,6 +119,22 @@ async fn vacuum(store: &dyn Store, out: &mut impl Write) -> anyhow::Result<ExitC
         print_message("more space is given back once no other program uses the store");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if both stores are the same.
+async fn require_other(one: &dyn Store, other: &dyn Store) -> anyhow::Result<()> {
+    // Opening a store creates its file.
+    let (one, other) = (one.describe().await?, other.describe().await?);
+    let real = |location: &str| -> PathBuf {
+        let path = Path::new(location);
+        path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    };
+    anyhow::ensure!(
+        one.kind != other.kind || real(&one.location) != real(&other.location),
+        "{} is the store that the sessions are in; give another one",
+        other.location
+    );
+    Ok(())
 }
 
 async fn migrate(

@@ -52,6 +52,7 @@ mod shell_examples;
 mod shutdown;
 mod slash_commands;
 mod startup;
+mod store_setting;
 mod subcommands;
 #[cfg(feature = "otel")]
 mod telemetry;

@@ -85,7 +85,9 @@ impl Driver {
             }
             Op::Checkpoint => {
                 let work = self.store.writer.call(|db| {
-                    db.checkpoint();
+                    if db.checkpoint() {
+                        db.begin_log();
+                    }
                     Ok(())
                 });
                 work.await

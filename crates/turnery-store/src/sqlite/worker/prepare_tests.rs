@@ -1,0 +1,64 @@
+//! Tests what a worker does before its first job.
+
+use super::{super::db::Db, *};
+use std::fs;
+
+/// Returns a worker beside an empty database.
+async fn worker_of_existing() -> (tempfile::TempDir, Worker) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let first = Worker::new(path.clone(), "writer");
+    first.call(|_| Ok(())).await.unwrap();
+    drop(first);
+    (folder, Worker::new(path, "writer"))
+}
+
+#[test]
+fn preparing_creates_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = Worker::new(folder.path().join("sessions.db"), "writer");
+    worker.prepare(true);
+    // Waits for the thread.
+    drop(worker);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn log_of_a_prepared_writer_has_its_header() {
+    for (prepares, writes, is_empty) in [
+        (false, false, true),
+        (true, false, true),
+        (true, true, false),
+    ] {
+        let (_folder, worker) = worker_of_existing().await;
+        if prepares {
+            worker.prepare(writes);
+        }
+        let found = worker.call(|db| Ok(db.wal.is_empty())).await;
+        assert_eq!(found, Ok(is_empty), "{prepares} {writes}");
+    }
+}
+
+/// The header is written and flushed when the log begins again after it was copied: once, not by the next job.
+#[tokio::test]
+async fn copied_log_is_begun_again() {
+    let (folder, worker) = worker_of_existing().await;
+    let log = folder.path().join("sessions.db-wal");
+    let header = move || fs::read(&log).unwrap()[..32].to_vec();
+    let write = |db: &mut Db| {
+        let write = "CREATE TABLE IF NOT EXISTS kept (n); INSERT INTO kept VALUES (1)";
+        Ok(db.sql.execute_batch(write)?)
+    };
+    worker.call(write).await.unwrap();
+    let first = header();
+    let begun = worker.call(|db| {
+        assert!(db.checkpoint());
+        db.begin_log();
+        Ok(())
+    });
+    begun.await.unwrap();
+    let second = header();
+    assert_ne!(second, first);
+    worker.call(write).await.unwrap();
+    assert_eq!(header(), second);
+}
