@@ -30,12 +30,13 @@ mod session_queue;
 mod sessions;
 mod texts;
 mod tls;
+mod vacuum;
 
 use crate::{
     ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, History, Lane, ListPage,
     ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription,
-    StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, SpaceReport, Store,
+    StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     encoding::loop_row::LoopRow,
     journal_append::{JournalAppend, TruncatedJournals},
     search::scan::scan,
@@ -432,6 +433,12 @@ impl Store for PostgresStore {
         self.run(CALL_TIMEOUT, async move |shared, connection| {
             let location = shared.pool.address.to_string();
             description::describe(connection, location).await
+        })
+    }
+
+    fn vacuum(&self) -> StoreFuture<'_, SpaceReport> {
+        self.run(CHECK_TIMEOUT, async move |_, connection| {
+            vacuum::vacuum(connection).await
         })
     }
 

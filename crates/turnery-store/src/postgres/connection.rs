@@ -12,8 +12,11 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage, Statement, types::ToSql};
 /// Parameters of a statement.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Limits of every statement. A client that is suspended within a transaction loses its locks.
-const SETTINGS: &str = "SET statement_timeout = '60s'; SET lock_timeout = '10s'; \
+/// Longest time of a statement.
+pub(super) const SET_TIMEOUT: &str = "SET statement_timeout = '60s'";
+
+/// Further limits of every statement. A client that is suspended within a transaction loses its locks.
+const SETTINGS: &str = "SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning;";
 
 /// A connection with its prepared statements.
@@ -50,7 +53,7 @@ impl Connection {
             task: task.abort_handle(),
         };
         let path = quote_name(&address.schema);
-        let settings = format!("{SETTINGS} SET search_path = {path}");
+        let settings = format!("{SET_TIMEOUT}; {SETTINGS} SET search_path = {path}");
         opened.client.batch_execute(&settings).await?;
         Ok(opened)
     }

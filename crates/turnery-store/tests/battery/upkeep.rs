@@ -177,3 +177,29 @@ async fn vacuum_gives_space_back_while_others_read() {
     assert_eq!(other.loops(&"s0".into(), 0).await.unwrap().len(), 1);
     assert_eq!(store.check(None).await.unwrap(), []);
 }
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn vacuum_on_postgresql_shrinks_the_tables() {
+    let schema = format!("vacuum_{}", turnery_store::new_uuid().simple());
+    let store = turnery_store::PostgresStore::open(crate::postgres_address(&schema));
+    for session in 0..20_u64 {
+        let id = format!("s{session}");
+        store.create(new_session(&id)).await.unwrap();
+        // The server compresses repetitions.
+        let number = |n: u64| (n * 20 + session).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let numbers = (0..4000).map(|n| number(n).to_string());
+        let long = numbers.collect::<Vec<_>>().join(" ");
+        store_loop(&store, &id, record(&id, 1, &long)).await;
+    }
+    for session in 1..20 {
+        let id = format!("s{session}");
+        store.delete(&id.as_str().into()).await.unwrap();
+    }
+    let freed = store.vacuum().await.unwrap();
+    assert!(
+        freed.bytes_before > freed.bytes_after + 300_000 && freed.bytes_after > 0,
+        "{freed:?}"
+    );
+    assert_eq!(store.loops(&"s0".into(), 0).await.unwrap().len(), 1);
+}
