@@ -29,7 +29,7 @@ impl Owner {
     }
 }
 
-fn process_identity() -> &'static str {
+pub(crate) fn process_identity() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let pid = std::process::id();

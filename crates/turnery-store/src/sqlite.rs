@@ -152,8 +152,8 @@ impl std::fmt::Debug for SqliteStore {
 
 impl Store for SqliteStore {
     fn prepare(&self) {
-        self.writer.prepare(true);
-        self.reader.prepare(false);
+        // The reader is opened by the first call that reads, so that it takes no memory before.
+        self.writer.prepare();
     }
 
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {

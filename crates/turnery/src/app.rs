@@ -93,8 +93,14 @@ impl App {
         let live_providers = Arc::new(LiveProviders::new(providers, places.key_file().ok()));
         let environment = Config::from_environment(lookup);
         let store = find_store(&flags, &environment, &user, &places, lookup);
-        let store_files = store.as_ref().map(StoreLocation::files);
-        let private = [places.private_paths(), store_files.unwrap_or_default()].concat();
+        let mut private = places.private_paths();
+        let store_files = store.as_ref().map(StoreLocation::files).unwrap_or_default();
+        let is_inside = |file: &PathBuf| private.iter().any(|own| file.starts_with(own));
+        let outside: Vec<PathBuf> = store_files
+            .into_iter()
+            .filter(|it| !is_inside(it))
+            .collect();
+        private.extend(outside);
         let configured =
             SettingsSources::new(user, environment, flags, Arc::clone(&live_providers))
                 .with_commands_folder(places.commands_folder.clone())

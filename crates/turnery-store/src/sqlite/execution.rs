@@ -12,6 +12,7 @@ use super::{
 use crate::{
     Durability, Lane, StoreError,
     journal_append::{JournalAppend, TruncatedJournals, gap_error},
+    owner::process_identity,
 };
 use std::{
     collections::VecDeque,
@@ -45,7 +46,7 @@ pub(super) type SettledLoops = Vec<(Lane, LoopId)>;
 
 pub(super) enum Job {
     /// Prepares for the first of the other jobs, unless there is no database yet.
-    Prepare { writes: bool },
+    Prepare,
     Append {
         append: JournalAppend,
         /// Answered once the events are written, if the caller awaits that.
@@ -195,7 +196,7 @@ impl WorkerShared {
             appends,
             truncated,
         } = state;
-        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare { .. }));
+        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare));
         if db.is_none() && only_prepares && !self.path.exists() {
             return;
         }
@@ -271,7 +272,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJ
                 }
             }
             Job::Call { work, .. } => work(Err(error.clone())),
-            Job::Prepare { writes: _ } => tracing::debug!(%error, "failed to open the store early"),
+            Job::Prepare => tracing::debug!(%error, "failed to open the store early"),
         }
     }
 }
@@ -285,8 +286,10 @@ fn run_jobs(
 ) {
     for job in batch {
         match job {
-            Job::Prepare { writes } => {
-                if writes && db.wal.is_empty() {
+            Job::Prepare => {
+                // Read from the system once, for the first claim.
+                let _ = process_identity();
+                if db.wal.is_empty() {
                     db.begin_log();
                 }
             }

@@ -77,13 +77,12 @@ impl Worker {
         self.durability = durability;
     }
 
-    /// Opens the database, if there is one, before the first job needs it. `writes` tells whether jobs write.
-    pub(super) fn prepare(&self, writes: bool) {
-        if let Ok(running) = self.get_or_start_thread() {
-            let job = Job::Prepare { writes };
-            if let Err(error) = running.shared.queue.push(job, Urgency::Now) {
-                tracing::debug!("failed to open the store early: the queue is {error:?}");
-            }
+    /// Opens the database, if there is one, and begins its log, before the first job needs them.
+    pub(super) fn prepare(&self) {
+        if let Ok(running) = self.get_or_start_thread()
+            && let Err(error) = running.shared.queue.push(Job::Prepare, Urgency::Now)
+        {
+            tracing::debug!("failed to open the store early: the queue is {error:?}");
         }
     }
 
