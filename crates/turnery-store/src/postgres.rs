@@ -26,6 +26,8 @@ mod pool;
 mod repair;
 mod replay;
 mod rows;
+mod search;
+mod search_index;
 mod session_queue;
 mod sessions;
 mod texts;
@@ -39,7 +41,6 @@ use crate::{
     StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     encoding::loop_row::LoopRow,
     journal_append::{JournalAppend, TruncatedJournals},
-    search::scan::scan,
     store_walk,
 };
 pub use address::{PostgresAddress, PostgresAddressError};
@@ -415,9 +416,11 @@ impl Store for PostgresStore {
         })
     }
 
-    /// Reads the sessions one by one: there is no index yet.
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {
-        Box::pin(scan(self, query))
+        self.engine.call(move |shared| {
+            let shared = Rc::clone(shared);
+            async move { search::search(&shared, query).await }
+        })
     }
 
     fn daily_usage(&self, since: Option<Timestamp>) -> StoreFuture<'_, Vec<DailyUsage>> {

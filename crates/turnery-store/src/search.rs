@@ -1,5 +1,7 @@
 //! Finds sessions by words of their titles, prompts and answers.
 
+#[cfg(feature = "postgres")]
+pub(crate) mod chunks;
 pub(crate) mod scan;
 mod words;
 

@@ -10,10 +10,10 @@ use super::{
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Version of the tables.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// Statements that turn the tables of each earlier version into those of the next.
-const MIGRATIONS: [(i64, &str); 0] = [];
+const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("from_1.sql"))];
 
 /// First number of the advisory lock under which the tables of a schema are created and changed: `turn` in ASCII.
 const LOCK: i32 = 0x7475_726e;
@@ -86,11 +86,13 @@ async fn migrate_locked(connection: &Connection, address: &PostgresAddress) -> R
         }
         connection.run_script(SCHEMA).await?;
     }
-    let version = match has_tables {
-        true => connection.run_script(READ_VERSION).await?,
-        false => None,
+    let version: i64 = match has_tables {
+        true => {
+            let version = connection.run_script(READ_VERSION).await?;
+            version.and_then(|it| it.parse().ok()).unwrap_or_default()
+        }
+        false => VERSION,
     };
-    let version: i64 = version.and_then(|it| it.parse().ok()).unwrap_or_default();
     if version > VERSION {
         return Err(newer_version(version));
     }

@@ -37,12 +37,16 @@ CREATE TABLE sessions (
     tip_loop_id       text,                -- the loop that the next prompt follows
     fence             bigint NOT NULL DEFAULT 0,
     owner_id          text,                -- NULL when nobody holds the lane
-    host              bigint               -- of the holder; without a row in hosts, the holder is gone
+    host              bigint,              -- of the holder; without a row in hosts, the holder is gone
+    searched_version  bigint NOT NULL DEFAULT 0,  -- head_version whose loops are in search_chunks
+    searched_title    text                 -- title that is in search_chunks
 );
 
 CREATE INDEX sessions_listed ON sessions (updated_at DESC, session_id DESC);
 CREATE INDEX sessions_in_folder ON sessions (folder, updated_at DESC, session_id DESC);
 CREATE INDEX sessions_spawned ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;
+CREATE INDEX sessions_unsearched ON sessions (session_id)
+    WHERE head_version <> searched_version OR title IS DISTINCT FROM searched_title;
 
 -- Long texts come last, so that they are stored apart from the others.
 CREATE TABLE loops (
@@ -132,3 +136,15 @@ CREATE TABLE followers (
     session_id text COLLATE "C" PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
     until      timestamptz NOT NULL
 );
+
+-- Words of prompts, answers and titles. Only searches write them.
+CREATE TABLE search_chunks (
+    session_id text COLLATE "C" NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    first_loop bigint NOT NULL,            -- 0: the title
+    last_loop  bigint NOT NULL,
+    words      text NOT NULL               -- each between two spaces; a line feed in place of a word between texts
+);
+
+CREATE INDEX search_chunks_of ON search_chunks (session_id, first_loop);
+CREATE INDEX search_chunks_words ON search_chunks
+    USING gin (array_to_tsvector(string_to_array(btrim(words, ' '), ' ')));

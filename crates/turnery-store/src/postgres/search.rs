@@ -1,0 +1,235 @@
+//! Searches sessions with the help of the table `search_chunks`.
+//!
+//! The index of the server finds the chunks that have all words of a term; whether they follow each other is decided by
+//! the text of the chunks, newest session first, until the page is full.
+
+use super::{
+    connection::Connection,
+    engine::{CALL_TIMEOUT, Shared},
+    escape::escape,
+    pg_error::PgError,
+    rows::Columns,
+    search_index::{self, read_messages},
+    sessions::{COLUMN_COUNT, session_columns, session_from_row},
+    texts::FetchedTexts,
+};
+use crate::{
+    ArchivedFilter, SearchHit, SearchPage, SearchQuery, StoreError,
+    list_cursor::ListCursor,
+    search::{SearchTerm, SearchTerms, page_size, searched_texts, snippet},
+};
+use std::{borrow::Cow, fmt::Write as _};
+use tokio_postgres::Row;
+use turnery_engine::SessionId;
+
+/// The server knows nothing of new tables, and little of the cost of cutting a chunk into words.
+const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL jit = off";
+
+const FIND: &str = concat!(
+    "WITH terms AS MATERIALIZED ( \
+         SELECT t.query::tsquery AS query, t.needle, t.is_phrase, t.place \
+         FROM unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS t (query, needle, is_phrase, place)), \
+     candidates AS MATERIALIZED ( \
+         SELECT f.session_id FROM terms t CROSS JOIN LATERAL ( \
+             SELECT DISTINCT c.session_id FROM search_chunks c \
+             WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query OFFSET 0) AS f \
+         GROUP BY f.session_id HAVING count(*) = cardinality($1::text[])), \
+     page AS MATERIALIZED ( \
+         SELECT * FROM ( \
+             SELECT ",
+    session_columns!(),
+    " FROM candidates f JOIN sessions s ON s.session_id = f.session_id \
+             WHERE (s.updated_at, s.session_id) < ($4, $5) AND ($7::text IS NULL OR s.folder = $7) \
+                 AND ($8 OR s.spawned_by IS NULL) AND ($9::boolean IS NULL OR s.archived = $9) \
+             ORDER BY s.updated_at DESC, s.session_id DESC OFFSET 0) AS s \
+         WHERE (SELECT coalesce(bool_and(( \
+                 SELECT TRUE FROM search_chunks c \
+                 WHERE c.session_id = s.session_id AND strpos(c.words, t.needle) > 0 LIMIT 1) IS TRUE), TRUE) \
+             FROM terms t WHERE t.is_phrase) \
+         LIMIT $6) \
+     SELECT ",
+    session_columns!(),
+    ", p.first_loop, p.last_loop, p.place FROM page s LEFT JOIN LATERAL ( \
+         SELECT c.first_loop, c.last_loop, t.place FROM terms t CROSS JOIN LATERAL ( \
+             SELECT c.first_loop, c.last_loop FROM search_chunks c \
+             WHERE c.session_id = s.session_id AND c.first_loop > 0 AND strpos(c.words, t.needle) > 0 \
+             ORDER BY c.first_loop LIMIT 1) AS c \
+         ORDER BY t.place LIMIT 1) AS p ON TRUE \
+     ORDER BY s.updated_at DESC, s.session_id DESC"
+);
+
+const SELECT_MESSAGES: &str = "SELECT l.session_id, l.messages \
+     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (session_id, first_loop, last_loop) \
+     JOIN loops l ON l.session_id = t.session_id AND l.loop BETWEEN t.first_loop AND t.last_loop \
+     ORDER BY l.session_id, l.loop";
+
+/// Searches, after adding what was stored since the last search.
+pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<SearchPage, StoreError> {
+    let terms = SearchTerms::parse(&query.text);
+    let start = query.list.cursor.as_deref().map(ListCursor::decode);
+    let start = start.transpose()?;
+    let folder = match &query.list.folder {
+        // No session is stored for a folder whose name is not UTF-8.
+        Some(folder) => match folder.to_str() {
+            Some(folder) => Some(escape(folder)),
+            None => return Ok(SearchPage::default()),
+        },
+        None => None,
+    };
+    if terms.is_empty() {
+        return Ok(SearchPage::default());
+    }
+    search_index::update(shared).await?;
+    shared
+        .run(CALL_TIMEOUT, async |connection| {
+            find(connection, &terms, &query, start.as_ref(), folder.as_ref()).await
+        })
+        .await
+}
+
+async fn find(
+    connection: &Connection,
+    terms: &SearchTerms,
+    query: &SearchQuery,
+    start: Option<&ListCursor>,
+    folder: Option<&Cow<'_, str>>,
+) -> Result<SearchPage, PgError> {
+    let queries: Vec<String> = terms.iter().map(to_tsquery).collect();
+    let needles: Vec<String> = terms.iter().map(to_needle).collect();
+    let are_phrases: Vec<bool> = terms.iter().map(|term| term.words.len() > 1).collect();
+    // A text greater than every time starts at the top.
+    let (before, below) = match start {
+        Some(start) => (start.updated_at.as_str(), start.id.as_str()),
+        None => ("~", ""),
+    };
+    let archived = match query.list.archived {
+        ArchivedFilter::Exclude => Some(false),
+        ArchivedFilter::Include => None,
+        ArchivedFilter::Only => Some(true),
+    };
+    let limit = page_size(&query.list);
+    let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+    let rows = connection
+        .begin(
+            BEGIN,
+            FIND,
+            &[
+                &queries,
+                &needles,
+                &are_phrases,
+                &before,
+                &below,
+                &one_more,
+                &folder,
+                &query.list.spawned,
+                &archived,
+            ],
+        )
+        .await?;
+    let mut page = SearchPage::default();
+    for row in rows.iter().take(limit).map(Columns) {
+        page.hits.push(SearchHit {
+            session: session_from_row(row)?,
+            snippet: None,
+        });
+    }
+    if rows.len() > limit
+        && let Some(row) = rows.get(limit.saturating_sub(1)).map(Columns)
+    {
+        let last = ListCursor {
+            updated_at: row.text(7)?.to_owned(),
+            id: row.text(0)?.into(),
+        };
+        page.next_cursor = Some(last.encode());
+    }
+    let rows = rows.get(..limit.min(rows.len())).unwrap_or_default();
+    add_snippets(connection, terms, rows, &mut page.hits).await?;
+    connection.commit().await?;
+    Ok(page)
+}
+
+/// Loops of a session, in one of which a term has its first place.
+struct FoundPlace<'a> {
+    session: &'a str,
+    first_loop: i64,
+    last_loop: i64,
+    term: &'a SearchTerm,
+}
+
+/// Adds the text around the first place of the first term that the conversation of a session has.
+async fn add_snippets(
+    connection: &Connection,
+    terms: &SearchTerms,
+    rows: &[Row],
+    hits: &mut [SearchHit],
+) -> Result<(), PgError> {
+    let places = rows.iter().map(|row| found_place(Columns(row), terms));
+    let places = places.collect::<Result<Vec<_>, PgError>>()?;
+    let found = || places.iter().flatten();
+    let ids: Vec<&str> = found().map(|it| it.session).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let first_loops: Vec<i64> = found().map(|it| it.first_loop).collect();
+    let last_loops: Vec<i64> = found().map(|it| it.last_loop).collect();
+    let loops = connection
+        .query(SELECT_MESSAGES, &[&ids, &first_loops, &last_loops])
+        .await?;
+    for (hit, place) in hits.iter_mut().zip(&places) {
+        let Some(FoundPlace { session, term, .. }) = place else {
+            continue;
+        };
+        for row in loops.iter().map(Columns) {
+            if row.text(0)? != *session {
+                continue;
+            }
+            let (id, json) = (&hit.session.id, row.text(1)?);
+            let texts = FetchedTexts::fetch(connection, id, [json]).await?;
+            let messages = read_messages(id, json, &texts);
+            let mut texts = messages.iter().flat_map(|it| searched_texts(it));
+            hit.snippet = texts.find_map(|text| Some(snippet(text, term.find(text)?)));
+            if hit.snippet.is_some() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn found_place<'a>(
+    row: Columns<'a>,
+    terms: &'a SearchTerms,
+) -> Result<Option<FoundPlace<'a>>, PgError> {
+    let [first, last, place] = [0, 1, 2].map(|column| row.optional_integer(COLUMN_COUNT + column));
+    let (Some(first_loop), Some(last_loop), Some(place)) = (first?, last?, place?) else {
+        return Ok(None);
+    };
+    let place = usize::try_from(place).unwrap_or_default();
+    let term = terms.iter().nth(place.saturating_sub(1));
+    let session = row.text(0)?;
+    Ok(term.map(|term| FoundPlace {
+        session,
+        first_loop,
+        last_loop,
+        term,
+    }))
+}
+
+/// Returns a query for the chunks that have all words of a term. Words have no character that would need an escape.
+fn to_tsquery(term: &SearchTerm) -> String {
+    let mut query = String::new();
+    for word in &term.words {
+        let and = if query.is_empty() { "" } else { " & " };
+        let _ = write!(query, "{and}'{word}'");
+    }
+    if term.is_prefix {
+        query.push_str(":*");
+    }
+    query
+}
+
+/// Returns a text that the words of a chunk contain where they have the term.
+fn to_needle(term: &SearchTerm) -> String {
+    let end = if term.is_prefix { "" } else { " " };
+    format!(" {}{end}", term.words.join(" "))
+}
