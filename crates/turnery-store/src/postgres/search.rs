@@ -20,7 +20,6 @@ use crate::{
 };
 use std::{borrow::Cow, fmt::Write as _};
 use tokio_postgres::Row;
-use turnery_engine::SessionId;
 
 /// The server knows nothing of new tables, and little of the cost of cutting a chunk into words.
 const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL jit = off";

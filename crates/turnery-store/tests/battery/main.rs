@@ -24,12 +24,15 @@ mod model_based;
 mod moved;
 mod newer_version;
 mod notes_and_approvals;
+#[cfg(feature = "postgres")]
+mod postgres_migration;
 mod processes;
 mod recovery;
 mod renamed_ids;
 mod replay;
 mod samples;
 mod search;
+mod search_equality;
 mod sessions;
 mod sql;
 mod truncated_wal;

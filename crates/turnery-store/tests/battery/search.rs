@@ -24,7 +24,7 @@ battery!(
 );
 
 /// Commits a loop with this question and answer.
-async fn say(store: &dyn Store, id: &str, question: &str, answer: &str) {
+pub(crate) async fn say(store: &dyn Store, id: &str, question: &str, answer: &str) {
     let claimed = store.claim(&id.into(), &owner("a")).await.unwrap();
     let number = u32::try_from(claimed.last_number).unwrap() + 1;
     let mut record = record(id, number, question);
