@@ -25,6 +25,8 @@ pub mod postgres;
 mod recovery;
 pub mod replay;
 pub mod search;
+#[cfg(test)]
+mod simulation;
 pub mod sqlite;
 pub mod store;
 mod store_walk;

@@ -5,6 +5,8 @@
 //! a holder counts as alive, and its lease must expire.
 
 use crate::Owner;
+#[cfg(test)]
+use crate::simulation::machine::SimulatedMachine;
 use std::{fs, sync::OnceLock};
 
 /// State of a holder's process.
@@ -30,6 +32,10 @@ impl Owner {
 }
 
 pub(crate) fn process_identity() -> &'static str {
+    #[cfg(test)]
+    if let Some(machine) = SimulatedMachine::here() {
+        return machine.place;
+    }
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let pid = std::process::id();
@@ -42,6 +48,10 @@ pub(crate) fn process_identity() -> &'static str {
 
 /// Identifies the boot and the pid namespace, within which a pid is meaningful.
 fn boot_and_namespace() -> Option<String> {
+    #[cfg(test)]
+    if let Some(machine) = SimulatedMachine::here() {
+        return Some(machine.place.to_owned());
+    }
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("boot={} ns={}", boot.trim(), namespace.display()))
@@ -50,6 +60,10 @@ fn boot_and_namespace() -> Option<String> {
 /// Identifies the machine within which process ids are meaningful. Without `/proc`, only this process counts.
 #[cfg(feature = "postgres")]
 pub(crate) fn machine_identity() -> &'static str {
+    #[cfg(test)]
+    if let Some(machine) = SimulatedMachine::here() {
+        return machine.place;
+    }
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| boot_and_namespace().unwrap_or_else(|| crate::new_uuid().to_string()))
 }
@@ -62,6 +76,14 @@ struct ProcessStart {
 }
 
 fn process_start(pid: &str) -> Option<ProcessStart> {
+    #[cfg(test)]
+    if let Some(machine) = SimulatedMachine::here() {
+        let is_running = pid.parse().is_ok_and(|pid| machine.is_running(pid));
+        return is_running.then_some(ProcessStart {
+            ticks: 1,
+            zombie: false,
+        });
+    }
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in field 2 may contain blanks and brackets, so fields are counted after the last bracket.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

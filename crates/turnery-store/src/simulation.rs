@@ -1,0 +1,124 @@
+//! Simulates processes that share a store: their lanes, leases, heartbeats, journals, commits and effects.
+//!
+//! A schedule is a pure function of its seed. It interleaves the requests of up to four processes on two machines, which
+//! crash, are suspended, and have clocks of their own; requests and answers are lost, delayed and repeated. Each request
+//! takes effect as a whole, or statement by statement, on a real store or on a model of one, whose answers are then
+//! checked ([`history`]).
+//!
+//! `TURNERY_SCHEDULES` is the number of schedules for each store, and `TURNERY_SCHEDULE_SEED` runs a single one.
+
+mod agent;
+pub(crate) mod backend;
+pub(crate) mod flaws;
+pub(crate) mod history;
+mod loops;
+pub(crate) mod machine;
+pub(crate) mod request;
+#[path = "../tests/battery/samples.rs"]
+#[expect(dead_code, reason = "some samples are for other tests")]
+mod samples;
+pub(crate) mod schedule;
+pub(crate) mod world;
+
+use backend::{Backend, memory_backend};
+use flaws::Flaw;
+use history::Check;
+use schedule::Schedule;
+use std::{
+    env,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+/// Runs schedules on all processors. Panics at the first violation, with the shortest schedule that shows it.
+pub(crate) fn explore<B: Backend>(name: &str, count: u64, new_backend: impl Fn() -> B + Sync) {
+    let number = |name: &str| env::var(name).ok().map(|value| value.parse().expect("a number"));
+    let seed: Option<u64> = number("TURNERY_SCHEDULE_SEED");
+    let count = number("TURNERY_SCHEDULES").unwrap_or(count);
+    let (first, end) = seed.map_or((0, count), |seed| (seed, seed + 1));
+    let next = AtomicU64::new(first);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut backend = new_backend();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    let schedule = Schedule::new(seed);
+                    if let Err(violation) = world::run(&mut backend, None, &schedule) {
+                        next.store(end, Ordering::Relaxed);
+                        let run = |it: &Schedule| world::run(&mut backend, None, it);
+                        let (shortest, violation) = schedule.shrink(violation, run);
+                        let (_, trace) = world::run_and_trace(&mut backend, None, &shortest);
+                        panic!(
+                            "{name}, TURNERY_SCHEDULE_SEED={seed}, {violation}\n{}",
+                            trace.join("\n")
+                        );
+                    }
+                }
+            });
+        }
+    });
+    println!("{name}: {} schedules", end - first);
+}
+
+/// Checks that each flaw is found by one of the checks that are named with it, within this number of schedules.
+pub(crate) fn find_flaws(
+    limit: u64,
+    flaws: &[(Flaw, &[Check])],
+    mut backend: impl Backend,
+) {
+    let mut missed = Vec::new();
+    for (flaw, checks) in flaws {
+        let found = (0..limit).find_map(|seed| {
+            let violation = world::run(&mut backend, Some(*flaw), &Schedule::new(seed)).err()?;
+            Some((seed, violation))
+        });
+        match found {
+            Some((seed, violation)) if checks.contains(&violation.check) => {
+                println!("{flaw:?}: found by schedule {seed}: {violation}");
+            }
+            other => missed.push(format!("{flaw:?}: {other:?}")),
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// Flaws of every store, with the checks that find them.
+pub(crate) const FLAWS: [(Flaw, &[Check]); 21] = [
+    (Flaw::CommitWithoutFence, &[Check::OnlyHolderWrites]),
+    (Flaw::AppendWithoutFence, &[Check::OnlyHolderWrites]),
+    (Flaw::ReleaseWithoutFence, &[Check::OnlyHolderWrites]),
+    (Flaw::CommitWithoutHead, &[Check::HeadIsCompared]),
+    (Flaw::PartialCommit, &[Check::CommitIsWhole]),
+    (Flaw::CommitWithoutEffects, &[Check::EffectIsKept]),
+    (Flaw::CommitForgotten, &[Check::CommitIsWhole]),
+    (Flaw::RetryRefused, &[Check::CommitIsStoredOnce]),
+    (Flaw::RetryStoredTwice, &[Check::CommitIsStoredOnce]),
+    (Flaw::RefusedCommitStored, &[Check::RefusalChangesNothing]),
+    (Flaw::LeaseTooShort, &[Check::LivingHolderIsKept]),
+    (Flaw::LeaseNeverOver, &[Check::DeadHolderIsReplaced]),
+    (Flaw::HeartbeatIgnored, &[Check::LivingHolderIsKept]),
+    (Flaw::LifeIgnored, &[Check::LivingHolderIsKept]),
+    (Flaw::DeathIgnored, &[Check::DeadHolderIsReplaced]),
+    (Flaw::GenerationRepeated, &[Check::GenerationsGrow]),
+    (Flaw::JournalDropped, &[Check::JournalIsKept]),
+    (Flaw::NumberForgotten, &[Check::NumbersAreNotReused]),
+    (Flaw::DeletedInUse, &[Check::SessionInUseIsKept]),
+    (Flaw::EffectTakenTwice, &[Check::EffectHasOneTaker]),
+    (Flaw::EffectNotFinished, &[Check::EffectHasOneTaker]),
+];
+
+// proves: S1, S2, S3, S5, S6, S8, UP-27
+#[test]
+fn schedules_of_memory_store_are_serialisable() {
+    explore("the store in memory", 40_000, memory_backend);
+}
+
+#[test]
+fn flaws_of_memory_store_are_found() {
+    find_flaws(2_000, &FLAWS, memory_backend());
+}
