@@ -77,6 +77,11 @@ impl TruncatedJournals {
         self.lock().remove(loop_id);
     }
 
+    #[cfg(test)]
+    pub(crate) fn clear_all(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashSet<LoopId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -30,6 +30,8 @@ mod search;
 mod search_index;
 mod session_queue;
 mod sessions;
+#[cfg(test)]
+mod simulation;
 mod texts;
 mod tls;
 mod vacuum;

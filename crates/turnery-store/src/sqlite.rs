@@ -37,6 +37,8 @@ mod search;
 mod search_index;
 mod search_postings;
 mod sessions;
+#[cfg(test)]
+mod simulation;
 mod stored_loop;
 mod survey;
 mod transaction;

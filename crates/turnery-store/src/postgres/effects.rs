@@ -19,9 +19,9 @@ const SELECT: &str = "SELECT o.outbox, o.key, o.tool_name, o.effect, o.checksum,
      h.process, o.held_until, coalesce($2::timestamptz, clock_timestamp()), o.taken_by IS NOT NULL FROM outbox o \
      LEFT JOIN hosts h ON h.host = o.taken_by WHERE o.session_id = $1 AND o.set_aside IS NULL ORDER BY o.outbox";
 
-/// Takes an effect unless somebody was faster.
+/// Takes an effect unless somebody has taken or postponed it meanwhile.
 const TAKE: &str = "UPDATE outbox SET attempts = attempts + 1, taken_by = $4, held_until = $5 \
-     WHERE session_id = $1 AND outbox = $2 AND attempts = $3::bigint";
+     WHERE session_id = $1 AND outbox = $2 AND attempts = $3::bigint AND held_until IS NOT DISTINCT FROM $6";
 
 const FINISH: &str = "DELETE FROM outbox WHERE session_id = $1 AND key = $2";
 
@@ -56,11 +56,11 @@ pub(super) async fn take(
         }
         let host = shared.hosts.register(connection, owner, now).await?;
         let (outbox, attempts) = (row.integer(0)?, row.integer(5)?);
-        let until = now_there + LEASE_DURATION;
+        let (until, seen) = (now_there + LEASE_DURATION, row.optional_time(8)?);
         let taken = connection
             .execute(
                 TAKE,
-                &[&session.as_str(), &outbox, &attempts, &host, &until],
+                &[&session.as_str(), &outbox, &attempts, &host, &until, &seen],
             )
             .await?;
         if taken == 0 {

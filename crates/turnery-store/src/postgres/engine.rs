@@ -98,9 +98,15 @@ impl Engine {
             .map_err(failed)?;
         let (jobs, received) = mpsc::channel(CAPACITY);
         let (address, clock) = (self.address.clone(), self.clock.clone());
+        #[cfg(test)]
+        let machine = crate::simulation::machine::SimulatedMachine::here();
         let handle = thread::Builder::new()
             .name("store-postgres".to_owned())
             .spawn(move || {
+                #[cfg(test)]
+                if let Some(machine) = machine {
+                    machine.enter();
+                }
                 let shared = Rc::new(Shared {
                     pool: Pool::new(address),
                     clock,

@@ -233,11 +233,12 @@ pub(super) async fn read(
     Ok(journal)
 }
 
-/// Adds the events of a row to those before it. A row that begins with the first event starts the loop again; other
-/// events that are known were written twice, because the answer to the first attempt was lost.
-fn extend(known: &mut Vec<Event>, events: Vec<Event>) {
+/// Adds the events of a row to those before it. A row that begins with the first event starts the loop again, unless it
+/// repeats what is known. Other events that are known were written twice, because the answer to the first attempt was
+/// lost.
+pub(super) fn extend(known: &mut Vec<Event>, events: Vec<Event>) {
     let first = events.first().map(|event| event.seq);
-    if first == Some(0) {
+    if first == Some(0) && !known.starts_with(&events) {
         known.clear();
     }
     let last = known.last().map(|event| event.seq);
@@ -295,4 +296,45 @@ pub(super) async fn move_damaged(
     commit::note_lost_number(connection, session, journal.last_lost_number).await?;
     let (id, entries) = (session.as_str(), &journal.damaged_entries);
     connection.execute(MOVE, &[&id, entries]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_engine::{EventKind, Timestamp, TurnTrigger};
+
+    fn events(seqs: std::ops::Range<u64>, seconds: i64) -> Vec<Event> {
+        let event = |seq| Event {
+            session_id: "s1".into(),
+            loop_id: "s1.cfg.1".into(),
+            seq,
+            turn_index: Some(0),
+            at: Timestamp::from_timestamp(seconds, 0).unwrap(),
+            kind: EventKind::TurnStart {
+                trigger: TurnTrigger::User,
+            },
+        };
+        seqs.map(event).collect()
+    }
+
+    #[test]
+    fn late_repetition_of_a_row_drops_no_event() {
+        let mut known = Vec::new();
+        for row in [events(0..2, 0), events(2..5, 0)] {
+            extend(&mut known, row.clone());
+            extend(&mut known, row);
+        }
+        extend(&mut known, events(0..2, 0));
+        extend(&mut known, events(2..5, 0));
+        assert_eq!(known, events(0..5, 0));
+    }
+
+    #[test]
+    fn first_event_with_other_content_starts_the_loop_again() {
+        let mut known = events(0..5, 0);
+        extend(&mut known, events(0..2, 1));
+        assert_eq!(known, events(0..2, 1));
+        extend(&mut known, events(0..4, 1));
+        assert_eq!(known, events(0..4, 1));
+    }
 }

@@ -1,7 +1,7 @@
 //! A simulated session task: it claims a lane, journals and commits loops, and delivers effects.
 
 use super::{
-    loops::{EVENT_COUNT, PromptLoop},
+    loops::{JOURNALLED_EVENTS, PromptLoop},
     request::{Request, Response},
 };
 use crate::{
@@ -181,13 +181,13 @@ impl Agent {
             0..7 => {
                 let count = self.loops.len();
                 let running = &mut self.loops[(choice >> 8) as usize % count];
-                if running.shown < EVENT_COUNT || running.must_restart {
+                if running.shown < JOURNALLED_EVENTS || running.must_restart {
                     let first = match running.must_restart {
                         true => 0,
                         false => running.shown,
                     };
                     let more = 1 + (choice >> 16) as usize % 3;
-                    running.shown = (running.shown + more).min(EVENT_COUNT);
+                    running.shown = (running.shown + more).min(JOURNALLED_EVENTS);
                     running.must_restart = false;
                     let is_awaited = (choice >> 24) % 4 != 0;
                     self.is_waiting = is_awaited;
@@ -371,7 +371,10 @@ impl Agent {
             let commit = self.old_commits.get(place % count.max(1))?;
             return Some(Request::Commit(commit.clone()));
         }
-        let lane = self.old_lanes.get(place % self.old_lanes.len().max(1))?.clone();
+        let lane = self
+            .old_lanes
+            .get(place % self.old_lanes.len().max(1))?
+            .clone();
         *marks += 1;
         let planned = PromptLoop {
             session: self.session.clone(),

@@ -4,7 +4,9 @@ use super::{
     flaws::Flaw,
     request::{Progress, Request, Response},
 };
-use crate::{ClaimOutcome, Clock, MemoryStore, NewSession, SessionInfo, Store, StoreError, StoreFuture};
+use crate::{
+    ClaimOutcome, Clock, MemoryStore, NewSession, SessionInfo, Store, StoreError, StoreFuture,
+};
 use std::{
     sync::{
         Arc,
@@ -22,8 +24,9 @@ pub(crate) const MAX_PROCESSES: usize = 4;
 pub(crate) trait Backend {
     fn kind(&self) -> BackendKind;
 
-    /// Empties the store, or at least forgets everything that processes have in memory.
-    fn begin_schedule(&mut self);
+    /// Empties the store, or at least forgets everything that processes have in memory. Returns a number that the
+    /// store has not seen before.
+    fn begin_schedule(&mut self) -> u64;
 
     /// Makes the store or its model flawed.
     fn set_flaw(&mut self, _flaw: Option<Flaw>) {}
@@ -37,6 +40,11 @@ pub(crate) trait Backend {
         request: &Request,
         progress: &mut Progress,
     ) -> Option<Response>;
+
+    /// Returns a difference that was found between two stores that must be alike.
+    fn take_difference(&mut self) -> Option<String> {
+        None
+    }
 
     /// Loses what the process in this place has in memory.
     fn crash(&mut self, process: usize);
@@ -121,7 +129,10 @@ pub(crate) trait Driver {
 }
 
 /// Polls a call, and does the work that it waits for.
-pub(crate) fn poll_by_hand<T>(mut call: StoreFuture<'_, T>, mut work: impl FnMut()) -> Result<T, StoreError> {
+pub(crate) fn poll_by_hand<T>(
+    mut call: StoreFuture<'_, T>,
+    mut work: impl FnMut(),
+) -> Result<T, StoreError> {
     let mut context = Context::from_waker(Waker::noop());
     loop {
         work();
@@ -133,13 +144,29 @@ pub(crate) fn poll_by_hand<T>(mut call: StoreFuture<'_, T>, mut work: impl FnMut
 
 /// Real stores behind [`Store`]: one for each process, or one for all.
 pub(crate) struct StoreBackend<D> {
-    pub(crate) kind: BackendKind,
-    pub(crate) stores: Vec<Arc<dyn Store>>,
-    pub(crate) clock: SimulatedClock,
-    pub(crate) driver: D,
+    kind: BackendKind,
+    stores: Vec<Arc<dyn Store>>,
+    clock: SimulatedClock,
+    driver: D,
+    schedule_count: u64,
 }
 
 impl<D: Driver> StoreBackend<D> {
+    pub(crate) fn new(
+        kind: BackendKind,
+        stores: Vec<Arc<dyn Store>>,
+        clock: SimulatedClock,
+        driver: D,
+    ) -> Self {
+        Self {
+            kind,
+            stores,
+            clock,
+            driver,
+            schedule_count: 0,
+        }
+    }
+
     fn store(&self, process: usize) -> Arc<dyn Store> {
         Arc::clone(&self.stores[process % self.stores.len()])
     }
@@ -150,13 +177,16 @@ impl<D: Driver> Backend for StoreBackend<D> {
         self.kind
     }
 
-    fn begin_schedule(&mut self) {
+    fn begin_schedule(&mut self) -> u64 {
         if let Some(store) = self.driver.begin_schedule() {
             self.stores = vec![store];
+            return 0;
         }
         for process in 0..MAX_PROCESSES {
             self.crash(process);
         }
+        self.schedule_count += 1;
+        self.schedule_count
     }
 
     fn create(&mut self, new: NewSession) -> Result<(), StoreError> {
@@ -293,10 +323,6 @@ impl Driver for MemoryDriver {
 /// Returns a backend with the store in memory.
 pub(crate) fn memory_backend() -> StoreBackend<MemoryDriver> {
     let clock = SimulatedClock::default();
-    StoreBackend {
-        kind: BackendKind { has_server: false },
-        stores: vec![Arc::new(MemoryStore::with_clock(clock.clock()))],
-        clock: clock.clone(),
-        driver: MemoryDriver(clock),
-    }
+    let kind = BackendKind { has_server: false };
+    StoreBackend::new(kind, Vec::new(), clock.clone(), MemoryDriver(clock))
 }

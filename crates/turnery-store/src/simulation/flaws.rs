@@ -98,7 +98,9 @@ impl Flaw {
             (Self::RetryRefused, Request::Commit(commit)) => {
                 if history.is_stored(commit) {
                     let loop_id = commit.records[0].loop_id.clone();
-                    return Some(Response::Committed(Err(StoreError::CommitMismatch(loop_id))));
+                    return Some(Response::Committed(Err(StoreError::CommitMismatch(
+                        loop_id,
+                    ))));
                 }
             }
             (Self::RetryStoredTwice, Request::Commit(commit)) => {
@@ -113,16 +115,19 @@ impl Flaw {
                 }
             }
             (Self::RefusedCommitStored, Request::Commit(commit)) => {
-                if commit.expected_head != head && !history.is_stored(commit) {
-                    let mut stored = commit.clone();
-                    stored.expected_head = head;
-                    stored.release = false;
-                    let request = Request::Commit(stored);
+                let expected = commit.expected_head;
+                let is_holder = Some(&commit.lane) == current.as_ref();
+                if expected != head && is_holder && !history.is_stored(commit) {
+                    commit.expected_head = head;
                     perform_whole(backend, time, &request);
+                    let conflict = StoreError::HeadConflict {
+                        expected,
+                        actual: head,
+                    };
+                    return Some(Response::Committed(Err(conflict)));
                 }
             }
-            (Self::LeaseTooShort, Request::Claim { .. })
-            | (Self::EffectTakenTwice, Request::TakeEffect { .. }) => {
+            (Self::LeaseTooShort, Request::Claim { .. }) => {
                 time.wall += LATER;
                 time.monotonic += LATER;
             }
@@ -135,7 +140,8 @@ impl Flaw {
                     return Some(Response::Done(Ok(())));
                 }
             }
-            (Self::LifeIgnored, Request::Claim { .. } | Request::Recover(_)) => {
+            (Self::LifeIgnored, Request::Claim { .. } | Request::Recover(_))
+            | (Self::EffectTakenTwice, Request::TakeEffect { .. }) => {
                 if let Some(here) = SimulatedMachine::here() {
                     SimulatedMachine::new(here.place).enter();
                 }

@@ -46,6 +46,8 @@ pub(crate) enum Check {
     EffectHasOneTaker,
     /// An effect is delivered until that has succeeded.
     EffectIsKept,
+    /// Nothing is delivered but what a commit has stored and nobody has finished.
+    EffectIsPending,
     /// A session in use is not deleted.
     SessionInUseIsKept,
     /// A call fails with no other errors than those of its contract.
@@ -153,7 +155,7 @@ struct KnownSession {
     /// Loops with their versions.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     journal: BTreeMap<LoopId, JournalledLoop>,
-    /// Greatest number of a loop that was stored or journalled.
+    /// Greatest number of a loop that was stored, or refused because of the head.
     last_number: u64,
     effects: Vec<KnownEffect>,
 }
@@ -250,7 +252,11 @@ impl History {
     pub(crate) fn is_stored(&self, commit: &Commit) -> bool {
         let session = &self.sessions[self.place(&commit.lane.session_id)];
         let mut records = commit.records.iter();
-        records.all(|record| session.find(&record.loop_id).is_some())
+        records.all(|record| {
+            session
+                .find(&record.loop_id)
+                .is_some_and(|(_, it)| it == record)
+        })
     }
 
     fn place(&self, id: &SessionId) -> usize {
@@ -317,8 +323,8 @@ impl History {
         self.heartbeats.insert(caller.pid, (from, caller.now));
     }
 
-    /// Notes a heartbeat that may have been written.
-    fn note_possible_heartbeat(&mut self, caller: Caller) {
+    /// Notes that a request may have written a heartbeat, even if it has no answer yet.
+    pub(crate) fn note_possible_heartbeat(&mut self, caller: Caller) {
         let beat = self.heartbeats.entry(caller.pid);
         beat.or_insert((caller.now, caller.now)).1 = caller.now;
     }
@@ -345,17 +351,14 @@ impl History {
                     owner, beginning, ..
                 },
                 Response::Claimed(result),
-            ) => {
-                self.note_possible_heartbeat(caller);
-                match result {
-                    Ok(outcome) => {
-                        let beginning = beginning.as_deref();
-                        self.observe_claim(caller, place, owner, beginning, outcome, backend)
-                    }
-                    Err(StoreError::Busy { .. }) => self.check_busy(caller, place, &owner.id),
-                    Err(_) => Err(unexpected()),
+            ) => match result {
+                Ok(outcome) => {
+                    let beginning = beginning.as_deref();
+                    self.observe_claim(caller, place, owner, beginning, outcome, backend)
                 }
-            }
+                Err(StoreError::Busy { .. }) => self.check_busy(caller, place, &owner.id),
+                Err(_) => Err(unexpected()),
+            },
             (Request::ForgetJournal { owner, loop_id, .. }, Response::Done(Ok(()))) => {
                 let session = &mut self.sessions[place];
                 let holder = session.holder.as_ref();
@@ -450,7 +453,6 @@ impl History {
                 }
             }
             (Request::TakeEffect { .. }, Response::Effect(Ok(next))) => {
-                self.note_possible_heartbeat(caller);
                 self.observe_take(caller, place, next)
             }
             (Request::FinishEffect(taken), Response::Done(Ok(()))) => {
@@ -477,7 +479,10 @@ impl History {
         let is_allowed = match response {
             Response::Claimed(result) => matches!(result, Err(StoreError::NotFound(_))),
             Response::Committed(result) => {
-                matches!(result, Err(StoreError::NotFound(_) | StoreError::LaneLost(_)))
+                matches!(
+                    result,
+                    Err(StoreError::NotFound(_) | StoreError::LaneLost(_))
+                )
             }
             Response::Deleted(result) => matches!(result, Ok(false)),
             Response::Effect(result) => matches!(result, Ok(NextEffect::Empty)),
@@ -501,16 +506,8 @@ impl History {
         backend: &mut dyn Backend,
     ) -> Result<(), Violation> {
         let claimed = &outcome.claimed_lane;
+        self.check_replaced(caller, place, owner)?;
         let session = &self.sessions[place];
-        if let Some(holder) = &session.holder
-            && holder.owner_id != owner.id
-            && !session.may_be_revoked
-        {
-            let is_kept = !self.must_keep(self.lane_hold(holder), caller);
-            require(is_kept, Check::LivingHolderIsKept, || {
-                format!("{} takes the lane of {} within its lease", owner.id, holder.owner_id)
-            })?;
-        }
         let (fence, earlier) = (claimed.lane.fence, session.generation);
         require(fence > earlier, Check::GenerationsGrow, || {
             format!("generation {fence} follows generation {earlier}")
@@ -522,9 +519,16 @@ impl History {
             format!("a claim reports head {head} instead of {}", session.head)
         })?;
         let last = claimed.last_number;
-        require(last >= session.last_number, Check::NumbersAreNotReused, || {
-            format!("a claim reports {last} as the last number, after {}", session.last_number)
-        })?;
+        require(
+            last >= session.last_number,
+            Check::NumbersAreNotReused,
+            || {
+                format!(
+                    "a claim reports {last} as the last number, after {}",
+                    session.last_number
+                )
+            },
+        )?;
         session.generation = fence;
         session.may_be_revoked = false;
         session.holder = Some(Holder {
@@ -544,6 +548,39 @@ impl History {
         Ok(())
     }
 
+    /// Checks that the owner may take the lane.
+    fn check_replaced(&self, caller: Caller, place: usize, owner: &Owner) -> Result<(), Violation> {
+        let session = &self.sessions[place];
+        if let Some(holder) = &session.holder
+            && holder.owner_id != owner.id
+            && !session.may_be_revoked
+        {
+            let is_kept = !self.must_keep(self.lane_hold(holder), caller);
+            require(is_kept, Check::LivingHolderIsKept, || {
+                format!(
+                    "{} takes the lane of {} within its lease",
+                    owner.id, holder.owner_id
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes notice of a claim that has turned the journal into loops, and that has not taken the free lane yet.
+    pub(crate) fn observe_recovery_of_claim(
+        &mut self,
+        caller: Caller,
+        place: usize,
+        owner: &Owner,
+        backend: &mut dyn Backend,
+    ) -> Result<(), Violation> {
+        self.check_replaced(caller, place, owner)?;
+        let session = &mut self.sessions[place];
+        session.observe_recovered(backend)?;
+        session.holder = None;
+        Ok(())
+    }
+
     fn check_busy(&self, caller: Caller, place: usize, owner_id: &str) -> Result<(), Violation> {
         let session = &self.sessions[place];
         let holder = session.holder.as_ref();
@@ -551,7 +588,10 @@ impl History {
             holder.owner_id != owner_id && self.may_keep(self.lane_hold(holder), caller)
         });
         require(is_justified, Check::DeadHolderIsReplaced, || {
-            format!("{owner_id} is refused because of {holder:?}, at {}", caller.now)
+            format!(
+                "{owner_id} is refused because of {holder:?}, at {}",
+                caller.now
+            )
         })
     }
 
@@ -567,9 +607,11 @@ impl History {
         if new.is_empty() {
             let has_journal = session.journal.values().any(|it| it.acknowledged > 0);
             session.may_be_revoked |= !must_be_active && session.holder.is_some();
-            return require(may_be_active || !has_journal, Check::DeadHolderIsReplaced, || {
-                "the journal of a dead holder is not recovered".to_owned()
-            });
+            return require(
+                may_be_active || !has_journal,
+                Check::DeadHolderIsReplaced,
+                || "the journal of a dead holder is not recovered".to_owned(),
+            );
         }
         require(!must_be_active, Check::LivingHolderIsKept, || {
             "the journal of a living holder is recovered".to_owned()
@@ -597,7 +639,10 @@ impl History {
                     let may_be_held = effect.taker.is_some_and(|it| self.may_keep(it, caller));
                     may_be_held || effect.postponed_until.is_some()
                 });
-                return require(is_allowed && !effects.is_empty(), Check::EffectIsKept, || {
+                require(!effects.is_empty(), Check::EffectIsPending, || {
+                    "effects are left, although all are finished".to_owned()
+                })?;
+                return require(is_allowed, Check::EffectIsKept, || {
                     format!("a free effect is not delivered: {effects:?}")
                 });
             }
@@ -605,21 +650,30 @@ impl History {
         let key = &taken.pending.key;
         let found = effects.iter().position(|it| it.pending == taken.pending);
         let found = found.ok_or_else(|| Violation {
-            check: Check::EffectHasOneTaker,
+            check: Check::EffectIsPending,
             text: format!("effect {key} is delivered, which is not to be"),
         })?;
         let effect = &effects[found];
-        require(taken.attempt == effect.attempts + 1, Check::EffectHasOneTaker, || {
-            format!("attempt {} of {key} follows attempt {}", taken.attempt, effect.attempts)
-        })?;
+        require(
+            taken.attempt == effect.attempts + 1,
+            Check::EffectHasOneTaker,
+            || {
+                format!(
+                    "attempt {} of {key} follows attempt {}",
+                    taken.attempt, effect.attempts
+                )
+            },
+        )?;
         let is_held = effect.taker.is_some_and(|it| self.must_keep(it, caller));
         require(!is_held, Check::EffectHasOneTaker, || {
             format!("effect {key} is delivered by two processes")
         })?;
         let is_early = effect.postponed_until.is_some_and(|it| caller.now < it);
-        require(!(is_early && self.kind.has_server), Check::EffectHasOneTaker, || {
-            format!("effect {key} is delivered although it was postponed")
-        })?;
+        require(
+            !(is_early && self.kind.has_server),
+            Check::EffectHasOneTaker,
+            || format!("effect {key} is delivered although it was postponed"),
+        )?;
         let effect = &mut self.sessions[place].effects[found];
         effect.attempts = taken.attempt;
         effect.postponed_until = None;
@@ -684,8 +738,6 @@ impl KnownSession {
         }
         if is_certain {
             journalled.acknowledged = journalled.sent.len();
-            let number = loop_id.number().unwrap_or_default();
-            self.last_number = self.last_number.max(number);
         }
     }
 
@@ -710,10 +762,15 @@ impl KnownSession {
             let id = &record.loop_id;
             let journalled = journal.remove(id);
             let is_recovered = record.status == LoopStatus::Aborted && self.find(id).is_none();
-            let journalled = journalled.filter(|_| is_recovered).ok_or_else(|| Violation {
-                check: Check::RefusalChangesNothing,
-                text: format!("{id} is stored, which was not committed: {:?}", record.status),
-            })?;
+            let journalled = journalled
+                .filter(|_| is_recovered)
+                .ok_or_else(|| Violation {
+                    check: Check::RefusalChangesNothing,
+                    text: format!(
+                        "{id} is stored, which was not committed: {:?}",
+                        record.status
+                    ),
+                })?;
             let JournalledLoop { sent, acknowledged } = &journalled;
             let both = record.events.iter().zip(sent);
             let same = both.take_while(|(stored, sent)| stored == sent).count();
@@ -721,7 +778,10 @@ impl KnownSession {
                 format!("{same} events of {id} are recovered, after {acknowledged} were journalled")
             })?;
             let mark = sent.first().map(mark_of);
-            let is_own = record.events.iter().all(|event| Some(mark_of(event)) == mark);
+            let is_own = record
+                .events
+                .iter()
+                .all(|event| Some(mark_of(event)) == mark);
             require(is_own, Check::OnlyHolderWrites, || {
                 format!("the journal of {id} has events of somebody else")
             })?;
@@ -730,7 +790,10 @@ impl KnownSession {
         }
         let lost = journal.iter().find(|(_, it)| it.acknowledged > 0);
         require(lost.is_none(), Check::JournalIsKept, || {
-            format!("the journal of {} is lost", lost.map_or("", |(id, _)| id.as_str()))
+            format!(
+                "the journal of {} is lost",
+                lost.map_or("", |(id, _)| id.as_str())
+            )
         })
     }
 
@@ -749,7 +812,11 @@ impl KnownSession {
         result: &Result<u64, StoreError>,
         backend: &mut dyn Backend,
     ) -> Result<(), Violation> {
-        let known: Vec<_> = commit.records.iter().map(|it| self.find(&it.loop_id)).collect();
+        let known: Vec<_> = commit
+            .records
+            .iter()
+            .map(|it| self.find(&it.loop_id))
+            .collect();
         let known: Vec<Option<(u64, bool)>> = known
             .into_iter()
             .zip(&commit.records)
@@ -757,11 +824,16 @@ impl KnownSession {
             .collect();
         let first = known.first().copied().flatten().map(|(version, _)| version);
         let is_repeated = first.is_some()
-            && known.iter().all(|it| it.is_some_and(|(version, is_same)| is_same && Some(version) == first));
+            && known
+                .iter()
+                .all(|it| it.is_some_and(|(version, is_same)| is_same && Some(version) == first));
         let is_any_known = known.iter().any(Option::is_some);
         let was_accepted = !matches!(result, Err(StoreError::LaneLost(_)));
         let is_current = self.is_held(&commit.lane, was_accepted);
-        let name = commit.records.first().map_or("", |record| record.loop_id.as_str());
+        let name = commit
+            .records
+            .first()
+            .map_or("", |record| record.loop_id.as_str());
         let new = self.read_new(backend)?;
         match result {
             Ok(version) if is_repeated => {
@@ -774,7 +846,10 @@ impl KnownSession {
             }
             Ok(version) => {
                 require(is_current, Check::OnlyHolderWrites, || {
-                    format!("{name} is committed by {}, who is not the holder", commit.lane.owner_id)
+                    format!(
+                        "{name} is committed by {}, who is not the holder",
+                        commit.lane.owner_id
+                    )
                 })?;
                 require(!is_any_known, Check::CommitIsStoredOnce, || {
                     format!("{name} is committed again, with other content")
@@ -860,7 +935,9 @@ impl KnownSession {
             text: format!("{} cannot be read: {error}", self.id),
         };
         let stored = backend.loops(&self.id, 0).map_err(failed)?;
-        let is_same = stored.iter().eq(self.loops.iter().map(|(_, record)| record));
+        let is_same = stored
+            .iter()
+            .eq(self.loops.iter().map(|(_, record)| record));
         require(is_same, Check::CommitIsStoredOnce, || {
             let names = |it: &Arc<LoopRecord>| it.loop_id.to_string();
             let stored: Vec<_> = stored.iter().map(names).collect();
@@ -868,12 +945,20 @@ impl KnownSession {
             format!("the store has {stored:?} instead of {known:?}")
         })?;
         let info = backend.info(&self.id).map_err(failed)?;
-        require(info.head_version == self.head, Check::HeadIsCompared, || {
-            format!("the head is {} instead of {}", info.head_version, self.head)
-        })?;
-        require(info.tip_loop_id == self.tip, Check::CommitIsStoredOnce, || {
-            format!("the tip is {:?} instead of {:?}", info.tip_loop_id, self.tip)
-        })
+        require(
+            info.head_version == self.head,
+            Check::HeadIsCompared,
+            || format!("the head is {} instead of {}", info.head_version, self.head),
+        )?;
+        require(
+            info.tip_loop_id == self.tip,
+            Check::CommitIsStoredOnce,
+            || {
+                format!(
+                    "the tip is {:?} instead of {:?}",
+                    info.tip_loop_id, self.tip
+                )
+            },
+        )
     }
 }
-

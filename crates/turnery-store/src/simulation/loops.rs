@@ -4,8 +4,8 @@ use super::samples;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId};
 
-/// Number of events of a loop.
-pub(crate) const EVENT_COUNT: usize = 9;
+/// Number of events of a loop that are journalled. The last event is stored with the commit.
+pub(crate) const JOURNALLED_EVENTS: usize = 8;
 
 /// A loop that a prompt may run.
 #[derive(Clone, Debug)]

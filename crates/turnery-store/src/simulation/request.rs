@@ -68,7 +68,11 @@ pub(crate) enum Progress {
     /// A commit was refused, for a reason to be found out.
     Refused,
     /// The first free effect was found.
-    FoundEffect { key: String, attempts: u32 },
+    FoundEffect {
+        key: String,
+        attempts: u32,
+        held_until: Option<Timestamp>,
+    },
 }
 
 impl Request {

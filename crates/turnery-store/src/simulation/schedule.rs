@@ -92,7 +92,6 @@ pub(crate) struct Step {
 /// An interleaving, as a pure function of its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    pub(crate) seed: u64,
     /// Places of the processes: 0 and 1 are on one machine, 2 and 3 on another.
     pub(crate) processes: &'static [usize],
     /// True if the wall clocks of the machines may differ by more than the tolerance.
@@ -126,7 +125,6 @@ impl Schedule {
         });
         let steps = steps.collect();
         Self {
-            seed,
             processes,
             has_wild_clocks,
             steps,

@@ -110,10 +110,9 @@ pub(crate) fn run_and_trace(
 impl<'a> World<'a> {
     fn new(backend: &'a mut dyn Backend, flaw: Option<Flaw>, schedule: &Schedule) -> Self {
         backend.set_flaw(flaw);
-        backend.begin_schedule();
-        let seed = schedule.seed;
+        let serial = backend.begin_schedule();
         let sessions: Vec<SessionId> = (0..SESSIONS)
-            .map(|number| format!("s{seed}-{number}").into())
+            .map(|number| format!("s{serial}-{number}").into())
             .collect();
         let history = History::new(backend.kind(), schedule.has_wild_clocks, &sessions);
         let machines = MACHINES.map(|place| Machine {
@@ -135,8 +134,8 @@ impl<'a> World<'a> {
             processes: Vec::new(),
             sessions,
             flights: Vec::new(),
-            // The hosts of earlier schedules may still be known.
-            next_pid: 100 + u32::try_from(seed % 10_000_000).expect("small") * 100,
+            // The processes of earlier schedules may still be known.
+            next_pid: 100 + u32::try_from(serial).expect("small") * 100,
             marks: 0,
             trace: None,
         };
@@ -233,10 +232,7 @@ impl<'a> World<'a> {
             | StepKind::UseOldLane
             | StepKind::Recover
             | StepKind::Delete => {}
-            StepKind::Execute
-            | StepKind::LoseAnswer
-            | StepKind::LoseRequest
-            | StepKind::Delay => {
+            StepKind::Execute | StepKind::LoseAnswer | StepKind::LoseRequest | StepKind::Delay => {
                 if let Some(place) = self.choose_flight(choice) {
                     return self.handle_flight(place, kind, choice);
                 }
@@ -266,13 +262,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn send(
-        &mut self,
-        process: usize,
-        session: usize,
-        channel: Channel,
-        request: Option<Request>,
-    ) {
+    fn send(&mut self, process: usize, session: usize, channel: Channel, request: Option<Request>) {
         let Some(request) = request else {
             return;
         };
@@ -314,7 +304,9 @@ impl<'a> World<'a> {
                 || flight.is_abandoned
                 || !earlier.iter().any(is_before)
         };
-        let places: Vec<usize> = (0..self.flights.len()).filter(|it| may_be_next(*it)).collect();
+        let places: Vec<usize> = (0..self.flights.len())
+            .filter(|it| may_be_next(*it))
+            .collect();
         let count = places.len();
         places.get(choice as usize % count.max(1)).copied()
     }
@@ -397,8 +389,13 @@ impl<'a> World<'a> {
         };
         self.machines[machine].processes.enter();
         let before = flight.progress.clone();
+        if let Request::Claim { .. } | Request::TakeEffect { .. } = &flight.request {
+            self.history.note_possible_heartbeat(caller);
+        }
         let response = match self.flaw {
-            None => self.backend.perform(time, &flight.request, &mut flight.progress),
+            None => self
+                .backend
+                .perform(time, &flight.request, &mut flight.progress),
             Some(flaw) => flaw.perform(
                 self.backend,
                 &self.history,
@@ -410,12 +407,41 @@ impl<'a> World<'a> {
         let (pid, request) = (flight.pid, &flight.request);
         let Some(response) = response else {
             let progress = flight.progress.clone();
-            self.note(|| format!("process {pid}: {}: {before:?} {progress:?}", request.describe()));
+            self.note(|| {
+                format!(
+                    "process {pid}: {}: {before:?} {progress:?}",
+                    request.describe()
+                )
+            });
+            if let (Progress::FoundJournal, Progress::Start, Request::Claim { owner, .. }) =
+                (&before, &flight.progress, request)
+            {
+                let session = flight.session;
+                self.history
+                    .observe_recovery_of_claim(caller, session, owner, self.backend)?;
+            }
             return Ok(None);
         };
-        self.note(|| format!("process {pid}: {}: {}", request.describe(), response.describe()));
-        self.history.observe(caller, request, &response, self.backend)?;
+        self.note(|| {
+            format!(
+                "process {pid}: {}: {}",
+                request.describe(),
+                response.describe()
+            )
+        });
+        let observed = self
+            .history
+            .observe(caller, request, &response, self.backend);
+        self.check_difference()?;
+        observed?;
         Ok(Some(response))
+    }
+
+    fn check_difference(&mut self) -> Result<(), Violation> {
+        let difference = self.backend.take_difference();
+        require(difference.is_none(), Check::ModelIsTrue, || {
+            difference.unwrap_or_default()
+        })
     }
 
     /// Gives an answer to the agent that waits for it; `None` if the request failed.
@@ -493,17 +519,22 @@ impl<'a> World<'a> {
                 self.finish_session(session)?;
             }
         }
-        self.history.check_end(self.backend)
+        let checked = self.history.check_end(self.backend);
+        self.check_difference()?;
+        checked
     }
 
     fn finish_session(&mut self, session: usize) -> Result<(), Violation> {
         let id = self.sessions[session].clone();
         let owner = self.processes[0].agents[session].owner.clone();
-        let claimed = self.request(session, Request::Claim {
-            session: id.clone(),
-            owner: owner.clone(),
-            beginning: None,
-        })?;
+        let claimed = self.request(
+            session,
+            Request::Claim {
+                session: id.clone(),
+                owner: owner.clone(),
+                beginning: None,
+            },
+        )?;
         if let Response::Claimed(Ok(outcome)) = claimed {
             let lane: Lane = outcome.claimed_lane.lane;
             self.request(session, Request::Release(lane))?;

@@ -131,6 +131,9 @@ impl DeadlineWatcher {
 
     pub(super) fn add(&self, deadline: &Arc<dyn Deadline>) {
         let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
         state.deadlines.push(Arc::downgrade(deadline));
         if !std::mem::replace(&mut state.is_ticking, true) {
             drop(state);

@@ -184,6 +184,25 @@ impl WorkerShared {
         self.queue.wake();
     }
 
+    /// Runs all queued jobs on the calling thread.
+    #[cfg(test)]
+    pub(super) fn run_queued(&self) {
+        self.run_batch(&mut self.lock_state());
+    }
+
+    /// Forgets everything that is only in memory, except for the connection itself.
+    #[cfg(test)]
+    pub(super) fn forget(&self) {
+        drop(self.queue.take());
+        let mut state = self.lock_state();
+        state.appends.clear();
+        state.truncated.clear_all();
+        if let Some(db) = &mut state.db {
+            db.empty_journals.clear();
+            db.loop_numbers.clear();
+        }
+    }
+
     /// Runs all queued jobs.
     fn run_batch(&self, state: &mut WorkerState) {
         let batch = self.queue.take();

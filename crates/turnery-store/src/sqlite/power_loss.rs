@@ -16,7 +16,7 @@ use faulty_disk::{Disk, LogEntry};
 use std::path::PathBuf;
 
 /// Returns a new folder, in memory if there is such a disk.
-fn temp_folder() -> tempfile::TempDir {
+pub(super) fn temp_folder() -> tempfile::TempDir {
     let memory = PathBuf::from("/dev/shm");
     let folder = match memory.is_dir() {
         true => tempfile::tempdir_in(memory),

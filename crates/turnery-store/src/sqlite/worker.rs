@@ -291,6 +291,33 @@ impl Worker {
     }
 }
 
+#[cfg(test)]
+impl Worker {
+    /// Leaves the jobs to [`run_queued`](Self::run_queued), without a time limit. Call before the first job.
+    pub(super) fn run_by_hand(&self) {
+        self.running.get_or_init(|| {
+            let deadlines = DeadlineWatcher::start(self.path.clone(), Box::new(|| {})).unwrap();
+            deadlines.close();
+            Ok(WorkerThread {
+                shared: Arc::new(WorkerShared::new(self.path.clone(), self.durability)),
+                deadlines,
+                thread: thread::spawn(|| {}),
+            })
+        });
+    }
+
+    /// Runs all queued jobs on the calling thread.
+    pub(super) fn run_queued(&self) {
+        self.get_or_start_thread().unwrap().shared.run_queued();
+    }
+
+    /// Loses what a process loses with its death.
+    pub(super) fn forget(&self) {
+        self.truncated.clear_all();
+        self.get_or_start_thread().unwrap().shared.forget();
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(Ok(running)) = self.running.take() {

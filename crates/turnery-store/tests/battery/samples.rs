@@ -1,6 +1,9 @@
 //! Handwritten sessions, events and records for all store tests.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 use turnery_engine::{
     CallDetail, CallId, CallKind, ConfigSnapshot, Content, ContinuationKind, Disposition, Event,
     EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus, Message, MessageId, MessageStop,
@@ -11,8 +14,9 @@ use turnery_store::{Commit, Lane, NewSession, Owner};
 
 /// Returns a time this many seconds after the start of the tests.
 pub(crate) fn at(seconds: u64) -> Timestamp {
-    let start: Timestamp = "2026-11-21T05:00:00.000000001Z".parse().expect("a time");
-    start + Duration::from_secs(seconds)
+    static START: LazyLock<Timestamp> =
+        LazyLock::new(|| "2026-11-21T05:00:00.000000001Z".parse().expect("a time"));
+    *START + Duration::from_secs(seconds)
 }
 
 pub(crate) fn new_session(id: &str) -> NewSession {
