@@ -67,7 +67,8 @@ pub trait Store: Send + Sync + 'static {
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane>;
 
     /// Claims like [`claim`](Self::claim), and journals the first events of a loop in the same step if the
-    /// session is at the head that `beginning` expects. A store may skip the journalling.
+    /// session is at the head that `beginning` expects. A store may skip the journalling, and a commit of another loop
+    /// may drop these events.
     fn claim_and_journal(
         &self,
         id: &SessionId,

@@ -125,7 +125,7 @@ impl Agent {
                 }
                 request => request.clone(),
             },
-            Stage::Prompting => return self.prompt(choice),
+            Stage::Prompting => return self.prompt(choice, marks),
             Stage::Committing { commit, attempts } => {
                 *attempts += 1;
                 if *attempts > MAX_ATTEMPTS {
@@ -173,7 +173,7 @@ impl Agent {
         }
     }
 
-    fn prompt(&mut self, choice: u64) -> Option<Request> {
+    fn prompt(&mut self, choice: u64, marks: &mut u32) -> Option<Request> {
         let lane = self.lane.clone()?;
         let variant = choice % 16;
         let head = match variant {
@@ -198,6 +198,12 @@ impl Agent {
                         is_awaited,
                     });
                 }
+                self.known.head
+            }
+            // Uses the id of a loop that is stored.
+            12 if self.known.last_number > 0 => {
+                self.known.last_number -= 1;
+                self.plan_loops(choice, marks);
                 self.known.head
             }
             // Gives the prompt up.

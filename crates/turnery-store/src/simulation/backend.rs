@@ -24,8 +24,7 @@ pub(crate) const MAX_PROCESSES: usize = 4;
 pub(crate) trait Backend {
     fn kind(&self) -> BackendKind;
 
-    /// Empties the store, or at least forgets everything that processes have in memory. Returns a number that the
-    /// store has not seen before.
+    /// Empties the store, or returns a number that makes the sessions and processes of the schedule new to it.
     fn begin_schedule(&mut self) -> u64;
 
     /// Makes the store or its model flawed.
@@ -117,7 +116,7 @@ pub(crate) trait Driver {
     /// Loses what a process has in memory. Returns its new store, unless the old one goes on.
     fn crash(&mut self, process: usize) -> Option<Arc<dyn Store>>;
 
-    /// Returns a new store for all processes, if each schedule has one.
+    /// Begins a schedule with other sessions and processes. Returns a new store, if each schedule has one.
     fn begin_schedule(&mut self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -181,9 +180,6 @@ impl<D: Driver> Backend for StoreBackend<D> {
         if let Some(store) = self.driver.begin_schedule() {
             self.stores = vec![store];
             return 0;
-        }
-        for process in 0..MAX_PROCESSES {
-            self.crash(process);
         }
         self.schedule_count += 1;
         self.schedule_count

@@ -76,7 +76,7 @@ impl Flaw {
     ) -> Option<Response> {
         let mut request = request.clone();
         let current = history.lane(request.session());
-        let head = history.head_of(request.session());
+        let head = history.head(request.session());
         match (self, &mut request) {
             (Self::CommitWithoutFence, Request::Commit(commit)) => {
                 if !history.is_stored(commit) {

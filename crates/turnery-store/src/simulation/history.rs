@@ -131,6 +131,17 @@ struct JournalledLoop {
     sent: Vec<Event>,
     /// Number of events that must be stored.
     acknowledged: usize,
+    /// True if events may be missing that nobody has awaited: those that a refused commit would have settled.
+    may_have_gap: bool,
+}
+
+impl JournalledLoop {
+    /// Takes notice of an answer that all events are written.
+    fn acknowledge(&mut self) {
+        if !self.may_have_gap {
+            self.acknowledged = self.sent.len();
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +166,8 @@ struct KnownSession {
     /// Loops with their versions.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     journal: BTreeMap<LoopId, JournalledLoop>,
+    /// Loop whose first events were journalled by the claim. A commit of any loop may drop them.
+    begun: Option<LoopId>,
     /// Greatest number of a loop that was stored, or refused because of the head.
     last_number: u64,
     effects: Vec<KnownEffect>,
@@ -184,6 +197,7 @@ impl History {
             tip: None,
             loops: Vec::new(),
             journal: BTreeMap::new(),
+            begun: None,
             last_number: 0,
             effects: Vec::new(),
         });
@@ -209,11 +223,7 @@ impl History {
     }
 
     /// Returns the current head of a session.
-    pub(crate) fn head(&self, session: usize) -> u64 {
-        self.sessions[session].head
-    }
-
-    pub(crate) fn head_of(&self, session: &SessionId) -> u64 {
+    pub(crate) fn head(&self, session: &SessionId) -> u64 {
         self.sessions[self.place(session)].head
     }
 
@@ -246,6 +256,12 @@ impl History {
             owner_id: holder.owner_id.clone(),
             fence: holder.fence,
         })
+    }
+
+    /// Returns true if the process that holds the lane runs.
+    pub(crate) fn is_holder_running(&self, session: &SessionId) -> bool {
+        let holder = self.sessions[self.place(session)].holder.as_ref();
+        holder.is_some_and(|holder| self.running.contains(&holder.hold.pid))
     }
 
     /// Returns true if all loops of a commit are stored.
@@ -421,7 +437,7 @@ impl History {
                     session.holder = None;
                     // The events that were sent before are written first.
                     for journalled in session.journal.values_mut() {
-                        journalled.acknowledged = journalled.sent.len();
+                        journalled.acknowledge();
                     }
                 }
                 Ok(())
@@ -541,7 +557,9 @@ impl History {
                 until: caller.now,
             },
         });
+        session.begun = None;
         if let Some(beginning) = beginning.filter(|_| outcome.is_journalled) {
+            session.begun = Some(beginning.loop_id.clone());
             session.note_append(&claimed.lane, &beginning.loop_id, &beginning.events, true);
         }
         self.note_heartbeat(caller);
@@ -736,8 +754,11 @@ impl KnownSession {
             // Written once more, or behind a gap.
             Some(_) | None => {}
         }
+        if events.first().is_some_and(|event| event.seq == 0) {
+            journalled.may_have_gap = false;
+        }
         if is_certain {
-            journalled.acknowledged = journalled.sent.len();
+            journalled.acknowledge();
         }
     }
 
@@ -771,7 +792,9 @@ impl KnownSession {
                         record.status
                     ),
                 })?;
-            let JournalledLoop { sent, acknowledged } = &journalled;
+            let JournalledLoop {
+                sent, acknowledged, ..
+            } = &journalled;
             let both = record.events.iter().zip(sent);
             let same = both.take_while(|(stored, sent)| stored == sent).count();
             require(same >= *acknowledged, Check::JournalIsKept, || {
@@ -866,6 +889,7 @@ impl KnownSession {
                     format!("of the commit of {name} is stored: {new:?}")
                 })?;
                 self.head = *version;
+                self.drop_begun();
                 for record in new {
                     self.journal.remove(&record.loop_id);
                     self.add(*version, record);
@@ -885,6 +909,11 @@ impl KnownSession {
                 require(new.is_empty(), Check::RefusalChangesNothing, || {
                     format!("{name} is refused and stored: {error}")
                 })?;
+                for record in &commit.records {
+                    if let Some(journalled) = self.journal.get_mut(&record.loop_id) {
+                        journalled.may_have_gap = true;
+                    }
+                }
                 self.check_refusal(commit, error, is_current, is_any_known)?;
             }
         }
@@ -892,6 +921,12 @@ impl KnownSession {
             self.holder = None;
         }
         Ok(())
+    }
+
+    fn drop_begun(&mut self) {
+        if let Some(begun) = self.begun.take().and_then(|id| self.journal.get_mut(&id)) {
+            begun.acknowledged = 0;
+        }
     }
 
     fn check_refusal(
@@ -919,6 +954,7 @@ impl KnownSession {
             format!("a commit of the holder is refused: {error}")
         })?;
         if matches!(error, StoreError::HeadConflict { .. }) {
+            self.drop_begun();
             // The journals are settled, whatever the outcome (C-12).
             for record in &commit.records {
                 self.journal.remove(&record.loop_id);

@@ -49,6 +49,10 @@ impl SimulatedMachine {
         self.lock().remove(&pid);
     }
 
+    pub(crate) fn end_all(&self) {
+        self.lock().clear();
+    }
+
     pub(crate) fn is_running(&self, pid: u32) -> bool {
         self.lock().contains(&pid)
     }

@@ -3,6 +3,7 @@
 use super::{
     agent::Agent,
     backend::{Backend, ProcessTime},
+    coverage::Coverage,
     flaws::Flaw,
     history::{Caller, Check, History, SKEW, Violation, require},
     machine::SimulatedMachine,
@@ -25,8 +26,11 @@ const PERIODS: [u64; 9] = [
 /// Longer than any lease. Unit: milliseconds.
 const LONG: u64 = 7_200_000;
 
-/// Descriptions of the machines.
-const MACHINES: [&str; 2] = ["boot=one ns=pid:[1]", "boot=two ns=pid:[2]"];
+thread_local! {
+    /// Machines of all schedules that a thread runs, since a store may remember its machine.
+    static MACHINES: [Arc<SimulatedMachine>; 2] =
+        ["boot=one ns=pid:[1]", "boot=two ns=pid:[2]"].map(SimulatedMachine::new);
+}
 
 struct Machine {
     processes: Arc<SimulatedMachine>,
@@ -82,6 +86,7 @@ pub(crate) struct World<'a> {
     flights: Vec<Flight>,
     next_pid: u32,
     marks: u32,
+    coverage: Coverage,
     /// What happened, if somebody wants to read it.
     trace: Option<Vec<String>>,
 }
@@ -91,20 +96,19 @@ pub(crate) fn run(
     backend: &mut dyn Backend,
     flaw: Option<Flaw>,
     schedule: &Schedule,
-) -> Result<(), Violation> {
-    World::new(backend, flaw, schedule).run(schedule)
+) -> Result<Coverage, Violation> {
+    let mut world = World::new(backend, flaw, schedule);
+    world.run(schedule)?;
+    Ok(std::mem::take(&mut world.coverage))
 }
 
 /// Runs a schedule, and tells what happened.
-pub(crate) fn run_and_trace(
-    backend: &mut dyn Backend,
-    flaw: Option<Flaw>,
-    schedule: &Schedule,
-) -> (Result<(), Violation>, Vec<String>) {
-    let mut world = World::new(backend, flaw, schedule);
+pub(crate) fn trace(backend: &mut dyn Backend, schedule: &Schedule) -> Vec<String> {
+    let mut world = World::new(backend, None, schedule);
     world.trace = Some(Vec::new());
-    let result = world.run(schedule);
-    (result, world.trace.take().unwrap_or_default())
+    // The violation is known.
+    let _ = world.run(schedule);
+    world.trace.take().unwrap_or_default()
 }
 
 impl<'a> World<'a> {
@@ -115,9 +119,12 @@ impl<'a> World<'a> {
             .map(|number| format!("s{serial}-{number}").into())
             .collect();
         let history = History::new(backend.kind(), schedule.has_wild_clocks, &sessions);
-        let machines = MACHINES.map(|place| Machine {
-            processes: SimulatedMachine::new(place),
-            clock_offset: 0,
+        let machines = MACHINES.with(Clone::clone).map(|processes| {
+            processes.end_all();
+            Machine {
+                processes,
+                clock_offset: 0,
+            }
         });
         machines[0].processes.enter();
         for id in &sessions {
@@ -137,6 +144,7 @@ impl<'a> World<'a> {
             // The processes of earlier schedules may still be known.
             next_pid: 100 + u32::try_from(serial).expect("small") * 100,
             marks: 0,
+            coverage: Coverage::default(),
             trace: None,
         };
         for place in schedule.processes {
@@ -210,7 +218,7 @@ impl<'a> World<'a> {
                 self.send(process, session, Channel::Effects, request);
             }
             StepKind::UseOldLane if !is_suspended => {
-                let head = self.history.head(session);
+                let head = self.history.head(&self.sessions[session]);
                 let agent = &mut self.processes[process].agents[session];
                 let request = agent.use_old_lane(choice, head, &mut self.marks);
                 self.send(process, session, Channel::Other, request);
@@ -417,6 +425,7 @@ impl<'a> World<'a> {
                 (&before, &flight.progress, request)
             {
                 let session = flight.session;
+                self.coverage.note_journal();
                 self.history
                     .observe_recovery_of_claim(caller, session, owner, self.backend)?;
             }
@@ -429,6 +438,7 @@ impl<'a> World<'a> {
                 response.describe()
             )
         });
+        self.coverage.note(&self.history, request, &response);
         let observed = self
             .history
             .observe(caller, request, &response, self.backend);

@@ -40,6 +40,13 @@ impl Driver for SqliteDriver {
         self.stores[process].writer.forget();
         None
     }
+
+    fn begin_schedule(&mut self) -> Option<Arc<dyn Store>> {
+        for store in &self.stores {
+            store.writer.forget();
+        }
+        None
+    }
 }
 
 fn backend() -> StoreBackend<SqliteDriver> {
@@ -67,7 +74,7 @@ fn backend() -> StoreBackend<SqliteDriver> {
 // proves: S1, S2, S3, S5, S6, S8, UP-27
 #[test]
 fn schedules_of_sqlite_store_are_serialisable() {
-    explore("SQLite", 5_000, backend);
+    explore("SQLite", 5_000, &[], backend);
 }
 
 #[test]
