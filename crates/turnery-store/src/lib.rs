@@ -24,6 +24,10 @@ pub mod pending_effect;
 pub mod postgres;
 mod recovery;
 pub mod replay;
+#[cfg(test)]
+#[path = "../tests/battery/samples.rs"]
+#[expect(dead_code, reason = "some samples are for other tests")]
+mod samples;
 pub mod search;
 #[cfg(test)]
 mod simulation;

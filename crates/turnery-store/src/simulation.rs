@@ -15,19 +15,19 @@ mod history;
 mod loops;
 pub(crate) mod machine;
 mod request;
-#[path = "../tests/battery/samples.rs"]
-#[expect(dead_code, reason = "some samples are for other tests")]
-mod samples;
 mod schedule;
 mod world;
 
 pub(crate) use backend::{
-    Backend, BackendKind, Driver, MAX_PROCESSES, ProcessTime, SimulatedClock, StoreBackend,
-    poll_by_hand,
+    Backend, BackendKind, Driver, MAX_PROCESSES, SimulatedClock, StoreBackend, poll_by_hand,
 };
 pub(crate) use flaws::Flaw;
 pub(crate) use history::Check;
-pub(crate) use request::{Progress, Request, Response};
+#[cfg(feature = "postgres")]
+pub(crate) use {
+    backend::ProcessTime,
+    request::{Progress, Request, Response},
+};
 
 use backend::memory_backend;
 use coverage::{Coverage, Situation};
@@ -123,11 +123,19 @@ pub(crate) const FLAWS: [(Flaw, &[Check]); 20] = [
     (Flaw::CommitWithoutFence, &[Check::OnlyHolderWrites]),
     (
         Flaw::AppendWithoutFence,
-        &[Check::RefusalChangesNothing, Check::JournalIsKept],
+        &[
+            Check::OnlyHolderWrites,
+            Check::RefusalChangesNothing,
+            Check::JournalIsKept,
+        ],
     ),
     (
         Flaw::ReleaseWithoutFence,
-        &[Check::OnlyHolderWrites, Check::LivingHolderIsKept],
+        &[
+            Check::OnlyHolderWrites,
+            Check::LivingHolderIsKept,
+            Check::JournalIsKept,
+        ],
     ),
     (Flaw::CommitWithoutHead, &[Check::HeadIsCompared]),
     (Flaw::PartialCommit, &[Check::CommitIsWhole]),

@@ -3,6 +3,7 @@
 use super::{
     loops::{JOURNALLED_EVENTS, PromptLoop},
     request::{Request, Response},
+    schedule::{Choice, Decision},
 };
 use crate::{
     ClaimOutcome, Commit, Lane, LoopBeginning, NextEffect, Owner, PendingEffect, StoreError,
@@ -98,7 +99,7 @@ impl Agent {
     }
 
     /// Returns the next request of the prompt; `None` while the last one is not answered.
-    pub(crate) fn go_on(&mut self, choice: u64, marks: &mut u32) -> Option<Request> {
+    pub(crate) fn go_on(&mut self, choice: Choice, marks: &mut u32) -> Option<Request> {
         if self.is_waiting {
             return None;
         }
@@ -113,7 +114,7 @@ impl Agent {
                     session,
                     owner,
                     beginning: Some(beginning),
-                } if choice % 3 == 0 => {
+                } if choice.is_one_in(Decision::Kind, 3) => {
                     // The claim may have taken effect.
                     let forget = Request::ForgetJournal {
                         session: session.clone(),
@@ -141,8 +142,8 @@ impl Agent {
         Some(request)
     }
 
-    fn plan_loops(&mut self, choice: u64, marks: &mut u32) {
-        let count = 1 + u64::from((choice >> 8) % 4 == 0);
+    fn plan_loops(&mut self, choice: Choice, marks: &mut u32) {
+        let count = 1 + u64::from(choice.is_one_in(Decision::Loops, 4));
         let first = self.known.last_number + 1;
         let planned = (first..first + count).map(|number| {
             *marks += 1;
@@ -156,10 +157,13 @@ impl Agent {
         self.loops = planned.collect();
     }
 
-    fn plan_claim(&mut self, choice: u64, marks: &mut u32) -> Request {
+    fn plan_claim(&mut self, choice: Choice, marks: &mut u32) -> Request {
         self.plan_loops(choice, marks);
-        let shown = 1 + (choice >> 16) as usize % 4;
-        let beginning = self.loops.first().filter(|_| choice % 2 == 0);
+        let shown = 1 + choice.below(Decision::Amount, 4);
+        let beginning = self
+            .loops
+            .first()
+            .filter(|_| choice.is_one_in(Decision::Kind, 2));
         Request::Claim {
             session: self.session.clone(),
             owner: self.owner.clone(),
@@ -173,23 +177,22 @@ impl Agent {
         }
     }
 
-    fn prompt(&mut self, choice: u64, marks: &mut u32) -> Option<Request> {
+    fn prompt(&mut self, choice: Choice, marks: &mut u32) -> Option<Request> {
         let lane = self.lane.clone()?;
-        let variant = choice % 16;
-        let head = match variant {
+        let head = match choice.below(Decision::Kind, 16) {
             // Journals more of a loop.
             0..7 => {
                 let count = self.loops.len();
-                let running = &mut self.loops[(choice >> 8) as usize % count];
+                let running = &mut self.loops[choice.below(Decision::Target, count)];
                 if running.shown < JOURNALLED_EVENTS || running.must_restart {
                     let first = match running.must_restart {
                         true => 0,
                         false => running.shown,
                     };
-                    let more = 1 + (choice >> 16) as usize % 3;
+                    let more = 1 + choice.below(Decision::Amount, 3);
                     running.shown = (running.shown + more).min(JOURNALLED_EVENTS);
                     running.must_restart = false;
-                    let is_awaited = (choice >> 24) % 4 != 0;
+                    let is_awaited = !choice.is_one_in(Decision::Await, 4);
                     self.is_waiting = is_awaited;
                     return Some(Request::Append {
                         lane,
@@ -222,12 +225,12 @@ impl Agent {
         Some(Request::Commit(commit))
     }
 
-    fn plan_commit(&self, lane: Lane, expected_head: u64, choice: u64) -> Commit {
+    fn plan_commit(&self, lane: Lane, expected_head: u64, choice: Choice) -> Commit {
         let loops = self.loops.iter().enumerate();
         let records = loops.map(|(place, it)| it.planned.record(place == 0));
         let first = self.loops.first().map(|it| &it.planned);
         let name = first.map_or_else(String::new, |it| format!("{}/{}", it.id(), it.mark));
-        let effects = (0..(choice >> 32) % 3).map(|number| PendingEffect {
+        let effects = (0..choice.below(Decision::Effects, 3)).map(|number| PendingEffect {
             session_id: self.session.clone(),
             key: format!("{name}.{number}"),
             tool_name: "notify".to_owned(),
@@ -239,7 +242,7 @@ impl Agent {
             records: records.collect(),
             tip: 0,
             title: None,
-            release: (choice >> 40) % 2 == 0,
+            release: choice.is_one_in(Decision::Release, 2),
             effects: effects.collect(),
         }
     }
@@ -274,10 +277,17 @@ impl Agent {
         &mut self,
         request: &Request,
         response: Option<&Response>,
-        choice: u64,
+        choice: Choice,
         marks: &mut u32,
     ) {
-        self.is_waiting = false;
+        let is_awaited = !matches!(
+            request,
+            Request::Append {
+                is_awaited: false,
+                ..
+            }
+        );
+        self.is_waiting &= !is_awaited;
         match (request, response) {
             (Request::Claim { beginning, .. }, Some(Response::Claimed(Ok(outcome)))) => {
                 let shown = beginning.as_ref().map_or(0, |it| it.events.len());
@@ -312,7 +322,13 @@ impl Agent {
         }
     }
 
-    fn begin_prompt(&mut self, outcome: &ClaimOutcome, shown: usize, choice: u64, marks: &mut u32) {
+    fn begin_prompt(
+        &mut self,
+        outcome: &ClaimOutcome,
+        shown: usize,
+        choice: Choice,
+        marks: &mut u32,
+    ) {
         let claimed = &outcome.claimed_lane;
         self.old_lanes.extend(self.lane.take());
         self.lane = Some(claimed.lane.clone());
@@ -340,16 +356,19 @@ impl Agent {
     }
 
     /// Returns the next request about effects.
-    pub(crate) fn deliver(&mut self, choice: u64) -> Option<Request> {
+    pub(crate) fn deliver(&mut self, choice: Choice) -> Option<Request> {
         match std::mem::replace(&mut self.effect, EffectStage::Waiting) {
             EffectStage::Idle => Some(Request::TakeEffect {
                 session: self.session.clone(),
                 owner: self.owner.clone(),
             }),
             EffectStage::Waiting => None,
-            EffectStage::Delivering(taken) => Some(match choice % 4 {
-                0 => Request::PostponeEffect(taken, Duration::from_secs(5 + choice % 100)),
-                _ => Request::FinishEffect(taken),
+            EffectStage::Delivering(taken) => Some(match choice.is_one_in(Decision::Kind, 4) {
+                true => {
+                    let seconds = 5 + choice.below(Decision::Amount, 100) as u64;
+                    Request::PostponeEffect(taken, Duration::from_secs(seconds))
+                }
+                false => Request::FinishEffect(taken),
             }),
         }
     }
@@ -367,20 +386,24 @@ impl Agent {
     /// Returns a request under a lane that is over, or a repeated commit.
     pub(crate) fn use_old_lane(
         &mut self,
-        choice: u64,
+        choice: Choice,
+        current: Option<&Lane>,
         head: u64,
         marks: &mut u32,
     ) -> Option<Request> {
-        let place = (choice >> 8) as usize;
-        if choice % 6 == 5 {
+        let kind = choice.below(Decision::Kind, 6);
+        if kind == 5 {
             let count = self.old_commits.len();
-            let commit = self.old_commits.get(place % count.max(1))?;
-            return Some(Request::Commit(commit.clone()));
+            let place = choice.below(Decision::Target, count.max(1));
+            return self.old_commits.get(place).cloned().map(Request::Commit);
         }
-        let lane = self
-            .old_lanes
-            .get(place % self.old_lanes.len().max(1))?
-            .clone();
+        let count = self.old_lanes.len();
+        let place = choice.below(Decision::Target, count.max(1));
+        let lane = self.old_lanes.get(place)?.clone();
+        if Some(&lane) == current {
+            // Its release is under way.
+            return None;
+        }
         *marks += 1;
         let planned = PromptLoop {
             session: self.session.clone(),
@@ -388,7 +411,7 @@ impl Agent {
             mark: *marks,
             parent: self.known.tip.clone(),
         };
-        Some(match choice % 6 {
+        Some(match kind {
             0 => Request::Renew(lane),
             1 => Request::Release(lane),
             2 => Request::Append {

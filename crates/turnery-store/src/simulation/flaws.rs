@@ -12,6 +12,10 @@ use turnery_engine::{LoopId, LoopRecord};
 
 /// Flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "some are of PostgreSQL only")
+)]
 pub(crate) enum Flaw {
     /// Every committer counts as the holder of the lane.
     CommitWithoutFence,
@@ -78,10 +82,8 @@ impl Flaw {
         let current = history.lane(request.session());
         let head = history.head(request.session());
         match (self, &mut request) {
-            (Self::CommitWithoutFence, Request::Commit(commit)) => {
-                if !history.is_stored(commit) {
-                    commit.lane = current.unwrap_or(commit.lane.clone());
-                }
+            (Self::CommitWithoutFence, Request::Commit(commit)) if !history.is_stored(commit) => {
+                commit.lane = current.unwrap_or(commit.lane.clone());
             }
             (Self::AppendWithoutFence, Request::Append { lane, .. })
             | (Self::ReleaseWithoutFence, Request::Release(lane)) => {
@@ -90,18 +92,15 @@ impl Flaw {
             (Self::CommitWithoutHead, Request::Commit(commit)) => commit.expected_head = head,
             (Self::PartialCommit, Request::Commit(commit)) => commit.records.truncate(1),
             (Self::CommitWithoutEffects, Request::Commit(commit)) => commit.effects.clear(),
-            (Self::CommitForgotten, Request::Commit(commit)) => {
-                if Some(&commit.lane) == current.as_ref() && commit.expected_head == head {
-                    return Some(Response::Committed(Ok(head + 1)));
-                }
+            (Self::CommitForgotten, Request::Commit(commit))
+                if Some(&commit.lane) == current.as_ref() && commit.expected_head == head =>
+            {
+                return Some(Response::Committed(Ok(head + 1)));
             }
-            (Self::RetryRefused, Request::Commit(commit)) => {
-                if history.is_stored(commit) {
-                    let loop_id = commit.records[0].loop_id.clone();
-                    return Some(Response::Committed(Err(StoreError::CommitMismatch(
-                        loop_id,
-                    ))));
-                }
+            (Self::RetryRefused, Request::Commit(commit)) if history.is_stored(commit) => {
+                let loop_id = commit.records[0].loop_id.clone();
+                let refusal = StoreError::CommitMismatch(loop_id);
+                return Some(Response::Committed(Err(refusal)));
             }
             (Self::RetryStoredTwice, Request::Commit(commit)) => {
                 if history.is_stored(commit)
@@ -135,10 +134,8 @@ impl Flaw {
                 time.wall += LATER * 100;
                 time.monotonic += LATER * 100;
             }
-            (Self::HeartbeatIgnored, Request::Renew(lane)) => {
-                if Some(&*lane) == current.as_ref() {
-                    return Some(Response::Done(Ok(())));
-                }
+            (Self::HeartbeatIgnored, Request::Renew(lane)) if Some(&*lane) == current.as_ref() => {
+                return Some(Response::Done(Ok(())));
             }
             (Self::LifeIgnored, Request::Claim { .. } | Request::Recover(_))
             | (Self::EffectTakenTwice, Request::TakeEffect { .. }) => {

@@ -1,6 +1,6 @@
 //! Makes the loops of simulated prompts.
 
-use super::samples;
+use crate::samples;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId};
 

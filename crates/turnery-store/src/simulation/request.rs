@@ -44,6 +44,7 @@ pub(crate) enum Request {
 
 /// Answer of a store.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "answers are not stored")]
 pub(crate) enum Response {
     Claimed(Result<ClaimOutcome, StoreError>),
     Committed(Result<u64, StoreError>),
@@ -55,6 +56,10 @@ pub(crate) enum Response {
 
 /// Part of a request that was executed, of one that takes several statements.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "some are of PostgreSQL only")
+)]
 pub(crate) enum Progress {
     #[default]
     Start,

@@ -23,6 +23,44 @@ impl Random {
     }
 }
 
+/// Source of the decisions within a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choice(u64);
+
+impl Choice {
+    /// Returns a number below `end`. Decisions with different names are independent of each other.
+    pub(crate) fn below(self, name: Decision, end: usize) -> usize {
+        let mut random = Random::new(self.0 ^ ((name as u64) << 32));
+        random.below(end as u64) as usize
+    }
+
+    /// Returns true in one of this many cases.
+    pub(crate) fn is_one_in(self, name: Decision, cases: usize) -> bool {
+        self.below(name, cases) == 0
+    }
+}
+
+/// Decision within a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// What happens.
+    Kind,
+    /// To what it happens.
+    Target,
+    /// How much.
+    Amount,
+    /// Number of loops of a prompt.
+    Loops,
+    /// Number of effects of a commit.
+    Effects,
+    /// Whether a commit releases the lane.
+    Release,
+    /// Whether an append is awaited.
+    Await,
+    /// Whether a store repeats a request.
+    Repeat,
+}
+
 /// What happens in one step. A step that does not fit the state does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
@@ -86,7 +124,7 @@ pub(crate) struct Step {
     /// Session that is concerned.
     pub(crate) session: usize,
     /// Decides everything else.
-    pub(crate) choice: u64,
+    pub(crate) choice: Choice,
 }
 
 /// An interleaving, as a pure function of its seed.
@@ -120,7 +158,7 @@ impl Schedule {
                 process: random.below(processes.len() as u64) as usize,
                 // Most of it happens in one session.
                 session: usize::from(random.below(4) == 0),
-                choice: random.next(),
+                choice: Choice(random.next()),
             }
         });
         let steps = steps.collect();

@@ -8,10 +8,9 @@ use super::{
     history::{Caller, Check, History, SKEW, Violation, require},
     machine::SimulatedMachine,
     request::{Progress, Request, Response},
-    samples,
-    schedule::{Schedule, Step, StepKind},
+    schedule::{Choice, Decision, Schedule, Step, StepKind},
 };
-use crate::{Lane, NextEffect, Owner, TakenEffect};
+use crate::{Lane, NextEffect, Owner, TakenEffect, samples};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::SessionId;
 
@@ -218,9 +217,10 @@ impl<'a> World<'a> {
                 self.send(process, session, Channel::Effects, request);
             }
             StepKind::UseOldLane if !is_suspended => {
-                let head = self.history.head(&self.sessions[session]);
+                let id = &self.sessions[session];
+                let (head, lane) = (self.history.head(id), self.history.lane(id));
                 let agent = &mut self.processes[process].agents[session];
-                let request = agent.use_old_lane(choice, head, &mut self.marks);
+                let request = agent.use_old_lane(choice, lane.as_ref(), head, &mut self.marks);
                 self.send(process, session, Channel::Other, request);
             }
             StepKind::Recover if !is_suspended => {
@@ -230,7 +230,7 @@ impl<'a> World<'a> {
             StepKind::Delete if !is_suspended => {
                 let request = Request::Delete {
                     session: self.sessions[session].clone(),
-                    is_forced: choice % 3 == 0,
+                    is_forced: choice.is_one_in(Decision::Kind, 3),
                 };
                 self.send(process, session, Channel::Other, Some(request));
             }
@@ -246,7 +246,7 @@ impl<'a> World<'a> {
                 }
             }
             StepKind::Pass => {
-                self.now += PERIODS[choice as usize % PERIODS.len()];
+                self.now += PERIODS[choice.below(Decision::Amount, PERIODS.len())];
             }
             StepKind::Suspend => {
                 let pid = self.processes[process].pid;
@@ -258,10 +258,10 @@ impl<'a> World<'a> {
             StepKind::SetClock => {
                 let range = match self.has_wild_clocks {
                     true => 40_000_000,
-                    false => SKEW / 2,
+                    false => SKEW as usize / 2,
                 };
-                let offset = i64::try_from(choice % (2 * range)).expect("small");
-                let offset = offset - i64::try_from(range).expect("small");
+                let offset = choice.below(Decision::Amount, 2 * range) as i64;
+                let offset = offset - range as i64;
                 let machine = self.processes[process].machine;
                 self.machines[machine].clock_offset = offset;
                 self.note(|| format!("the clock of machine {machine} is set to {offset} ms"));
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
     }
 
     /// Chooses one of the requests that may be executed next.
-    fn choose_flight(&self, choice: u64) -> Option<usize> {
+    fn choose_flight(&self, choice: Choice) -> Option<usize> {
         let has_server = self.backend.kind().has_server;
         let may_be_next = |place: usize| {
             let flight = &self.flights[place];
@@ -315,25 +315,25 @@ impl<'a> World<'a> {
         let places: Vec<usize> = (0..self.flights.len())
             .filter(|it| may_be_next(*it))
             .collect();
-        let count = places.len();
-        places.get(choice as usize % count.max(1)).copied()
+        let place = choice.below(Decision::Target, places.len().max(1));
+        places.get(place).copied()
     }
 
     fn handle_flight(
         &mut self,
         place: usize,
         kind: StepKind,
-        choice: u64,
+        choice: Choice,
     ) -> Result<(), Violation> {
         let has_server = self.backend.kind().has_server;
         // A store that has a server repeats what may not have arrived.
-        let is_repeated = has_server && (choice >> 32) % 2 == 0;
+        let is_repeated = has_server && choice.is_one_in(Decision::Repeat, 2);
         let flight = self.flights.remove(place);
         let what = flight.request.clone();
         match kind {
             StepKind::LoseRequest if flight.progress == Progress::Start => {
                 self.note(|| format!("request fails: {}", what.describe()));
-                self.answer(flight, None, choice);
+                self.fail(flight, choice);
             }
             StepKind::Delay if flight.progress == Progress::Start && !flight.is_abandoned => {
                 self.note(|| format!("request is delayed: {}", what.describe()));
@@ -344,7 +344,7 @@ impl<'a> World<'a> {
                 self.flights.insert(place, delayed);
                 match is_repeated {
                     true => self.flights.insert(place, flight),
-                    false => self.answer(flight, None, choice),
+                    false => self.fail(flight, choice),
                 }
             }
             _ => {
@@ -369,6 +369,26 @@ impl<'a> World<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Answers a request with an error. Events that follow those of a failed append fail too: a journal must not have a
+    /// gap.
+    fn fail(&mut self, flight: Flight, choice: Choice) {
+        let mut failed = vec![flight.clone()];
+        if let Request::Append { lane, loop_id, .. } = &flight.request {
+            let lane_and_loop = (lane, loop_id);
+            let followers = self.flights.extract_if(.., |other| {
+                let is_follower = matches!(
+                    &other.request,
+                    Request::Append { lane, loop_id, .. } if (lane, loop_id) == lane_and_loop
+                );
+                is_follower && other.channel == Channel::Prompt && !other.is_abandoned
+            });
+            failed.extend(followers);
+        }
+        for flight in failed {
+            self.answer(flight, None, choice);
+        }
     }
 
     fn time_of(&self, process: &Process) -> ProcessTime {
@@ -455,7 +475,7 @@ impl<'a> World<'a> {
     }
 
     /// Gives an answer to the agent that waits for it; `None` if the request failed.
-    fn answer(&mut self, flight: Flight, response: Option<Response>, choice: u64) {
+    fn answer(&mut self, flight: Flight, response: Option<Response>, choice: Choice) {
         let process = &mut self.processes[flight.process];
         if flight.is_abandoned || process.pid != flight.pid {
             return;
@@ -480,11 +500,11 @@ impl<'a> World<'a> {
             self.note(|| format!("process {pid} is resumed"));
         }
         for (flight, response) in std::mem::take(&mut self.processes[process].inbox) {
-            self.answer(flight, response, 0);
+            self.answer(flight, response, Choice::default());
         }
     }
 
-    fn crash(&mut self, process: usize, choice: u64) {
+    fn crash(&mut self, process: usize, choice: Choice) {
         let Process {
             place,
             machine,
@@ -497,14 +517,15 @@ impl<'a> World<'a> {
         self.history.end_process(pid);
         // What was sent to a server may arrive.
         let has_server = self.backend.kind().has_server;
-        let mut bits = choice;
+        let arrive = choice.below(Decision::Amount, 1 << 16);
+        let mut number = 0;
         self.flights.retain_mut(|flight| {
             if flight.pid != pid {
                 return true;
             }
             flight.is_abandoned = true;
-            bits >>= 1;
-            has_server && flight.progress == Progress::Start && bits % 2 == 0
+            number = (number + 1) % 16;
+            has_server && flight.progress == Progress::Start && (arrive >> number) & 1 == 1
         });
         self.backend.crash(place);
         let next = self.start_process(place);
@@ -522,7 +543,7 @@ impl<'a> World<'a> {
             while self.execute(&mut flight)?.is_none() && !flight.is_abandoned {}
         }
         self.now += LONG;
-        self.crash(0, 0);
+        self.crash(0, Choice::default());
         self.flights.clear();
         for session in 0..self.sessions.len() {
             if !self.history.is_deleted(session) {

@@ -5,13 +5,10 @@ mod driver;
 mod faults;
 mod images;
 mod mutations;
-#[path = "../../tests/battery/samples.rs"]
-#[expect(dead_code, reason = "some samples are for other tests")]
-mod samples;
 mod snapshot;
 mod workload;
 
-use crate::{SqliteStore, Store};
+use crate::{SqliteStore, Store, samples};
 use faulty_disk::{Disk, LogEntry};
 use std::path::PathBuf;
 
