@@ -151,6 +151,21 @@ pub(crate) fn postgres_url(schema: &str) -> String {
     format!("{url}?schema={schema}")
 }
 
+/// Connects to a server without a store. Parameters of the address that only turnery knows are left out.
+#[cfg(feature = "postgres")]
+pub(crate) async fn connect(address: &str) -> tokio_postgres::Client {
+    let (place, parameters) = address.split_once('?').unwrap_or((address, ""));
+    let known = parameters
+        .split('&')
+        .filter(|it| !it.starts_with("schema="));
+    let known: Vec<&str> = known.collect();
+    let address = format!("{place}?{}", known.join("&"));
+    let connected = tokio_postgres::connect(&address, tokio_postgres::NoTls).await;
+    let (client, connection) = connected.expect("a connection");
+    tokio::spawn(connection);
+    client
+}
+
 fn test_clock(clock: &Arc<Mutex<Timestamp>>) -> Clock {
     let clock = clock.clone();
     Clock::new(move || *clock.lock().expect("the clock"))

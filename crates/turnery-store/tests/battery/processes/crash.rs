@@ -1,14 +1,12 @@
 //! Kills a process at any moment of its work: everything acknowledged is complete, and nothing is stored
 //! partially (S1, S3, S4, S5).
 
-use super::{LINE_MARK, OtherProcess, role::print_line};
+use super::{LINE_MARK, OtherProcess, SharedDatabase, process_battery, role::print_line};
 use crate::{effects::effect, samples::*};
 use std::{
     collections::HashMap,
     env,
-    fmt::Display,
     future::{Future, pending},
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,8 +14,20 @@ use std::{
 };
 use turnery_engine::{CallId, Event, EventKind, LoopRecord, LoopStatus, Message};
 use turnery_store::{
-    Commit, NextEffect, SessionInfo, SessionPatch, SqliteStore, Store, TranscriptNote,
+    Commit, ListQuery, NextEffect, SessionInfo, SessionPatch, Store, StoreError, TranscriptNote,
 };
+
+process_battery!(
+    killed_after_a_step_ended,
+    killed_while_creating_and_patching,
+    killed_while_journalling,
+    killed_while_committing,
+    killed_in_the_middle_of_a_long_commit,
+    killed_at_every_call,
+    killed_at_random_moments,
+);
+
+type NewDatabase = fn() -> SharedDatabase;
 
 /// Number of loops per session; the commit of one is so large that it fills the log.
 const LOOPS: u32 = 4;
@@ -46,8 +56,8 @@ fn journal_of(record: &LoopRecord) -> [&[Event]; 2] {
 
 /// Role of the killed process. Prints `@begin NAME` and `@end NAME` around each operation, and dots in
 /// between.
-pub(super) async fn write_forever(path: &Path) {
-    let store = SqliteStore::open(path.to_path_buf());
+pub(super) async fn write_forever(database: &SharedDatabase) {
+    let store = database.open();
     let long_calls = env::var(LONG_CALLS).expect("a variable");
     let long_calls = long_calls.parse().expect("a number");
     for session in 1_u32.. {
@@ -75,10 +85,10 @@ pub(super) async fn write_forever(path: &Path) {
         for number in 1..=LOOPS {
             let record = loop_of(&id, number, long_calls);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
-                // The renewal runs after the journal, and so acknowledges it.
                 run_step(format!("journal{half} {id} {number}"), async {
-                    store.append(&lane, &record.loop_id, events.to_vec());
-                    store.renew(&lane).await
+                    store
+                        .append_now(&lane, &record.loop_id, events.to_vec())
+                        .await
                 })
                 .await;
             }
@@ -115,8 +125,26 @@ async fn stop_at(when: &str, call: usize) {
     }
 }
 
+/// Line of a process that got no response in time, and does nothing any more.
+const LATE: &str = "late";
+
+/// Returns true if the machine was too busy for the store to respond in time.
+fn is_late(error: &StoreError) -> bool {
+    matches!(error, StoreError::Broken(text) if text.contains("did not respond within"))
+}
+
+/// Repeats work until the store responds in time.
+async fn patiently<T>(work: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    loop {
+        match work().await {
+            Err(error) if is_late(&error) => {}
+            done => return done,
+        }
+    }
+}
+
 /// The store starts when called, not when awaited, so the call must be inside `work`.
-async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) -> T {
+async fn run_step<T>(name: String, work: impl Future<Output = Result<T, StoreError>>) -> T {
     static CALL: AtomicUsize = AtomicUsize::new(0);
     let call = CALL.fetch_add(1, Ordering::Relaxed);
     print_line(&format!("\n{LINE_MARK}begin {name}\n"));
@@ -131,6 +159,11 @@ async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result
     };
     let value = match done {
         Ok(value) => value,
+        // Its outcome is unknown, as if the process were killed now.
+        Err(error) if is_late(&error) => {
+            print_line(&format!("\n{LINE_MARK}{LATE}\n"));
+            pending().await
+        }
         Err(error) => panic!("{name}: {error}"),
     };
     stop_at("after", call).await;
@@ -180,24 +213,28 @@ impl WriterLog {
     }
 }
 
-fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
+fn run_until(moment: &KillPoint, database: &SharedDatabase) -> WriterLog {
     let long_calls = moment.long_calls.unwrap_or(MANY_CALLS);
     let variables = [
         (STOP, moment.stop.clone()),
         (LONG_CALLS, long_calls.to_string()),
     ];
-    let mut other = OtherProcess::start_with("writer", path, variables);
+    let mut other = OtherProcess::start_with("writer", database, variables);
     let mut said = WriterLog {
         long_calls,
         ..WriterLog::default()
     };
-    let mut met = 0;
+    let (mut met, mut bytes) = (0, moment.bytes);
     while met <= moment.nth {
         let line = other.read_line().expect("it goes on for ever");
-        met += usize::from(line.starts_with(moment.line));
         said.read_line(&format!("{LINE_MARK}{line}"));
+        if line == LATE {
+            bytes = 0;
+            break;
+        }
+        met += usize::from(line.starts_with(moment.line));
     }
-    let mut rest = other.read_bytes(moment.bytes);
+    let mut rest = other.read_bytes(bytes);
     rest.extend(other.kill());
     let rest = String::from_utf8(rest).expect("text");
     // The text after the last line end is incomplete.
@@ -207,8 +244,12 @@ fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
 }
 
 /// Opens the database and compares it with the output. Returns true if a commit was running and left no trace.
-async fn check_database(path: &Path, said: &WriterLog) -> bool {
-    {
+async fn check_database(database: &SharedDatabase, said: &WriterLog) -> bool {
+    #[cfg(feature = "postgres")]
+    if database.address().is_some() {
+        wait_until_server_is_done(database).await;
+    }
+    if let Some(path) = database.path() {
         let db = rusqlite::Connection::open(path).expect("opened");
         let check = |sql| db.query_row(sql, [], |row| row.get::<_, String>(0));
         assert_eq!(check("PRAGMA integrity_check").expect("checked"), "ok");
@@ -217,8 +258,8 @@ async fn check_database(path: &Path, said: &WriterLog) -> bool {
             "no row is astray"
         );
     }
-    let store = SqliteStore::open(path.to_path_buf());
-    let page = store.list(turnery_store::ListQuery::default()).await;
+    let store = &*database.open();
+    let page = patiently(async || store.list(ListQuery::default()).await).await;
     let page = page.expect("a page");
     let mut found: HashMap<String, SessionInfo> = HashMap::new();
     for info in page.sessions {
@@ -229,7 +270,7 @@ async fn check_database(path: &Path, said: &WriterLog) -> bool {
     for session in running {
         let id = format!("s{session}");
         match found.remove(&id) {
-            Some(info) => undone |= check_session(&store, info, said).await,
+            Some(info) => undone |= check_session(store, info, said).await,
             None => assert!(!said.has_done(&format!("create {id}")), "{id} is lost"),
         }
     }
@@ -237,14 +278,15 @@ async fn check_database(path: &Path, said: &WriterLog) -> bool {
     undone
 }
 
-async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog) -> bool {
+async fn check_session(store: &dyn Store, info: SessionInfo, said: &WriterLog) -> bool {
     let id = info.id.to_string();
     let patched = info.mode == "plan";
     assert!(patched || !said.has_done(&format!("patch {id}")));
     assert!(!patched || said.may_have_done(&format!("patch {id}")));
 
     // Before any claim: complete commits, all of them, in order, and at most one unacknowledged.
-    let before = store.loops(&info.id, 0).await.expect("loaded");
+    let before = patiently(async || store.loops(&info.id, 0).await).await;
+    let before = before.expect("loaded");
     for (number, record) in (1..).zip(&before) {
         assert_eq!(
             *record,
@@ -263,11 +305,11 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     assert_eq!(info.tip_loop_id, tip);
 
     // Succeeds at once, although the lease has not expired.
-    let opened = store.claim(&info.id, &owner("here")).await.expect("free");
-    let after = store
-        .loops(&info.id, u64::from(kept))
-        .await
-        .expect("loaded");
+    let here = owner("here");
+    let opened = patiently(async || store.claim(&info.id, &here).await).await;
+    let opened = opened.expect("free");
+    let after = patiently(async || store.loops(&info.id, u64::from(kept)).await).await;
+    let after = after.expect("loaded");
     assert_eq!(
         opened.info.head_version,
         u64::from(kept) + after.len() as u64
@@ -283,7 +325,8 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
     }
     let again = loop_of(&id, next + 1, said.long_calls);
     let head = opened.info.head_version;
-    let committed = store.commit(commit_of(&opened.lane, head, &again)).await;
+    let commit = commit_of(&opened.lane, head, &again);
+    let committed = patiently(async || store.commit(commit.clone()).await).await;
     assert_eq!(committed, Ok(head + 1));
     check_notes_and_effects(store, &info, said, kept).await;
     said.running == Some(format!("commit {id} {next}"))
@@ -291,13 +334,14 @@ async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog)
 
 /// Checks that there is the note if it was acknowledged, and exactly the effects of the committed loops.
 async fn check_notes_and_effects(
-    store: &SqliteStore,
+    store: &dyn Store,
     info: &SessionInfo,
     said: &WriterLog,
     kept: u32,
 ) {
     let (id, name) = (info.id.as_str(), format!("note {}", info.id));
-    let notes = store.notes(&info.id).await.expect("loaded");
+    let notes = patiently(async || store.notes(&info.id).await).await;
+    let notes = notes.expect("loaded");
     let is_there = notes == [note(id)];
     assert!(is_there || notes.is_empty());
     assert!(is_there || !said.has_done(&name), "the note is lost");
@@ -356,17 +400,45 @@ struct KillCounts {
     undone: usize,
 }
 
-async fn kill_at_each(kill_points: impl Iterator<Item = KillPoint>) -> KillCounts {
+async fn kill_at_each(
+    new_database: NewDatabase,
+    kill_points: impl Iterator<Item = KillPoint>,
+) -> KillCounts {
     let mut tally = KillCounts::default();
     for moment in kill_points {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("sessions.db");
-        let said = run_until(&moment, &path);
+        let database = new_database();
+        let said = run_until(&moment, &database);
         tally.kills += 1;
         tally.under_way += usize::from(said.running.is_some());
-        tally.undone += usize::from(check_database(&path, &said).await);
+        tally.undone += usize::from(check_database(&database, &said).await);
+        #[cfg(feature = "postgres")]
+        if database.address().is_some() {
+            drop_schema(&database).await;
+        }
     }
     tally
+}
+
+/// Waits until the server has noticed that the killed process is gone: it may still run its last statement.
+#[cfg(feature = "postgres")]
+async fn wait_until_server_is_done(database: &SharedDatabase) {
+    const COUNT: &str = "SELECT count(*) FROM pg_stat_activity \
+         WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()";
+    let client = database.connect().await;
+    loop {
+        let row = client.query_one(COUNT, &[]).await.expect("counted");
+        if row.get::<_, i64>(0) == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+async fn drop_schema(database: &SharedDatabase) {
+    let schema = database.schema();
+    let sql = format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
+    let dropped = database.connect().await.batch_execute(&sql).await;
+    dropped.expect("dropped");
 }
 
 /// Moments after the first lines with this prefix, each a little later than the one before.
@@ -379,16 +451,14 @@ fn kill_points(line: &'static str, count: usize, bytes: usize) -> impl Iterator<
     })
 }
 
-#[tokio::test]
-async fn killed_after_a_step_ended() {
-    let tally = kill_at_each(kill_points("end ", 15, 17)).await;
+async fn killed_after_a_step_ended(database: NewDatabase) {
+    let tally = kill_at_each(database, kill_points("end ", 15, 17)).await;
     assert_eq!(tally.kills, 15);
 }
 
-#[tokio::test]
-async fn killed_while_creating_and_patching() {
-    let made = kill_at_each(kill_points("begin create", 6, 40)).await;
-    let changed = kill_at_each(kill_points("begin patch", 6, 40)).await;
+async fn killed_while_creating_and_patching(database: NewDatabase) {
+    let made = kill_at_each(database, kill_points("begin create", 6, 40)).await;
+    let changed = kill_at_each(database, kill_points("begin patch", 6, 40)).await;
     assert!(
         made.under_way + changed.under_way > 0,
         "{made:?} {changed:?}"
@@ -396,36 +466,32 @@ async fn killed_while_creating_and_patching() {
 }
 
 // proves: S4, S5
-#[tokio::test]
-async fn killed_while_journalling() {
-    let tally = kill_at_each(kill_points("begin journal", 20, 13)).await;
+async fn killed_while_journalling(database: NewDatabase) {
+    let tally = kill_at_each(database, kill_points("begin journal", 20, 13)).await;
     assert!(tally.under_way > 0, "{tally:?}");
 }
 
 // proves: S3, S4
-#[tokio::test]
-async fn killed_while_committing() {
-    let tally = kill_at_each(kill_points("begin commit", 20, 29)).await;
+async fn killed_while_committing(database: NewDatabase) {
+    let tally = kill_at_each(database, kill_points("begin commit", 20, 29)).await;
     assert!(tally.under_way > 0, "{tally:?}");
 }
 
 /// Long enough that most of these kills interrupt a transaction.
 // proves: S3, S4
-#[tokio::test]
-async fn killed_in_the_middle_of_a_long_commit() {
+async fn killed_in_the_middle_of_a_long_commit(database: NewDatabase) {
     let kill_points = (0..15).map(|number| KillPoint {
         line: "begin commit s1 2",
         bytes: number * 300,
         ..KillPoint::default()
     });
-    let tally = kill_at_each(kill_points).await;
+    let tally = kill_at_each(database, kill_points).await;
     assert!(tally.undone > 0, "{tally:?}");
 }
 
 /// Before and after each call for one session, which is then claimed and continued by somebody else.
 // proves: S3, S4, S5
-#[tokio::test]
-async fn killed_at_every_call() {
+async fn killed_at_every_call(database: NewDatabase) {
     let stops =
         (0..CALLS).flat_map(|call| ["before", "after"].map(|when| format!("{when} {call}")));
     let kill_points = stops.map(|stop| KillPoint {
@@ -434,14 +500,13 @@ async fn killed_at_every_call() {
         line: "stopped",
         ..KillPoint::default()
     });
-    let tally = kill_at_each(kill_points).await;
+    let tally = kill_at_each(database, kill_points).await;
     assert_eq!((tally.kills, tally.under_way), (2 * CALLS, 2 * CALLS));
 }
 
 /// `TURNERY_KILLS` sets the number of kills.
 // proves: S3, S4, S5
-#[tokio::test]
-async fn killed_at_random_moments() {
+async fn killed_at_random_moments(database: NewDatabase) {
     let count = env::var("TURNERY_KILLS").map_or(100, |count| count.parse().expect("a number"));
     let mut state = 16_u64;
     let mut below = move |bound: u64| {
@@ -457,7 +522,7 @@ async fn killed_at_random_moments() {
         long_calls: Some(20),
         ..KillPoint::default()
     });
-    let tally = kill_at_each(kill_points).await;
+    let tally = kill_at_each(database, kill_points).await;
     assert_eq!(tally.kills, count);
     assert!(tally.under_way > count / 4, "{tally:?}");
     println!("{tally:?}");

@@ -1,28 +1,38 @@
 //! Tests two processes with one session or one new database: the first wins, the second gets an error.
 
-use super::OtherProcess;
+use super::{OtherProcess, SharedDatabase, process_battery};
 use crate::{effects, samples::*};
-use std::path::Path;
+use std::sync::Arc;
 use turnery_engine::SessionId;
-use turnery_store::{Lane, ListQuery, NextEffect, SqliteStore, Store, StoreError};
+use turnery_store::{Lane, ListQuery, NextEffect, Store, StoreError};
+
+process_battery!(
+    busy_names_the_process,
+    killed_process_loses_its_lane,
+    head_moved_by_another_process_is_a_conflict,
+    one_of_two_commits_at_the_same_head_is_made,
+    two_processes_take_turns,
+    each_effect_is_taken_by_one_process,
+);
+
+type NewDatabase = fn() -> SharedDatabase;
 
 struct TwoProcesses {
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     other: OtherProcess,
     id: SessionId,
-    folder: tempfile::TempDir,
+    database: SharedDatabase,
 }
 
-async fn two_processes() -> TwoProcesses {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open(path.clone());
+async fn two_processes(database: NewDatabase) -> TwoProcesses {
+    let database = database();
+    let store = database.open();
     store.create(new_session("s1")).await.expect("made");
     TwoProcesses {
-        other: OtherProcess::start("obedient", &path),
+        other: OtherProcess::start("obedient", &database),
         store,
         id: "s1".into(),
-        folder,
+        database,
     }
 }
 
@@ -35,9 +45,8 @@ impl TwoProcesses {
 
 /// UP-27: the second process learns who holds the lane, in both directions.
 // proves: LASH-33, UP-27
-#[tokio::test]
-async fn busy_names_the_process() {
-    let mut scene = two_processes().await;
+async fn busy_names_the_process(database: NewDatabase) {
+    let mut scene = two_processes(database).await;
     assert_eq!(scene.other.request("claim s1 there"), "fence 1");
     let busy = StoreError::Busy {
         session: "s1".into(),
@@ -57,9 +66,8 @@ async fn busy_names_the_process() {
 
 /// UP-27: the lease of the dead holder need not expire.
 // proves: UP-27
-#[tokio::test]
-async fn killed_process_loses_its_lane() {
-    let mut scene = two_processes().await;
+async fn killed_process_loses_its_lane(database: NewDatabase) {
+    let mut scene = two_processes(database).await;
     assert_eq!(scene.other.request("claim s1 there"), "fence 1");
     scene.other.kill();
     let lane = scene.claim().await.unwrap();
@@ -73,9 +81,8 @@ async fn killed_process_loses_its_lane() {
 
 /// S1: a commit of another process is not overwritten.
 // proves: LASH-34, LASH-35, S1, S8
-#[tokio::test]
-async fn head_moved_by_another_process_is_a_conflict() {
-    let mut scene = two_processes().await;
+async fn head_moved_by_another_process_is_a_conflict(database: NewDatabase) {
+    let mut scene = two_processes(database).await;
     scene.other.request("claim s1 there");
     assert_eq!(scene.other.request("commit 1 0"), "version 1");
     scene.other.request("release");
@@ -100,10 +107,9 @@ async fn head_moved_by_another_process_is_a_conflict() {
 
 /// Of a commit and a commit of a later claim at the same time, exactly one is made, and nothing of the other.
 // proves: S1
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_commits_at_the_same_head_is_made() {
-    let (_folder, path) = crate::temp_database();
-    let stores = [(); 2].map(|()| SqliteStore::open(path.clone()));
+async fn one_of_two_commits_at_the_same_head_is_made(database: NewDatabase) {
+    let database = database();
+    let stores = [(); 2].map(|()| database.open());
     stores[0].create(new_session("s1")).await.unwrap();
     let id = "s1".into();
     for head in 0..100_u32 {
@@ -132,9 +138,8 @@ async fn one_of_two_commits_at_the_same_head_is_made() {
     }
 }
 
-#[tokio::test]
-async fn two_processes_take_turns() {
-    let mut scene = two_processes().await;
+async fn two_processes_take_turns(database: NewDatabase) {
+    let mut scene = two_processes(database).await;
     for round in 0..20_u32 {
         let fence = format!("fence {}", 2 * round + 1);
         assert_eq!(scene.other.request("claim s1 there"), fence);
@@ -159,10 +164,9 @@ async fn two_processes_take_turns() {
 /// Many processes open files that do not exist yet: each finds its session in the end.
 #[tokio::test]
 async fn new_database_opens_in_many_processes_at_once() {
-    let scene = two_processes().await;
-    let path = scene.folder.path().join("sessions.db");
+    let scene = two_processes(SharedDatabase::sqlite).await;
     let mut others: Vec<OtherProcess> = (0..4)
-        .map(|_| OtherProcess::start("obedient", &path))
+        .map(|_| OtherProcess::start("obedient", &scene.database))
         .collect();
     for round in 0..40 {
         let file = format!("new-{round}.db");
@@ -175,22 +179,20 @@ async fn new_database_opens_in_many_processes_at_once() {
         for (number, other) in others.iter_mut().enumerate() {
             assert_eq!(other.read_line(), Some(format!("made s{number}")));
         }
-        assert_eq!(sessions(&path.with_file_name(file)).await, 4);
+        assert_eq!(sessions(&scene.database.beside(&file)).await, 4);
     }
 }
 
-async fn sessions(path: &Path) -> usize {
-    let store = SqliteStore::open(path.to_path_buf());
-    let page = store.list(ListQuery::default()).await.expect("a page");
+async fn sessions(database: &SharedDatabase) -> usize {
+    let page = database.open().list(ListQuery::default()).await.expect("a page");
     page.sessions.len()
 }
 
 /// Two processes take effects at the same time: each is taken by one of them. Once a process is killed, the other
 /// takes its effects too.
-#[tokio::test]
-async fn each_effect_is_taken_by_one_process() {
+async fn each_effect_is_taken_by_one_process(database: NewDatabase) {
     const COUNT: u32 = 60;
-    let mut scene = two_processes().await;
+    let mut scene = two_processes(database).await;
     let lane = scene.claim().await.unwrap();
     let commit = effects::commit_with_effects(&lane, 0, COUNT);
     scene.store.commit(commit).await.unwrap();

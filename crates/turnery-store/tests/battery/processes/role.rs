@@ -1,25 +1,26 @@
 //! Implements the roles of the other process.
 
-use super::{DATABASE, LINE_MARK, OtherProcess, ROLE, crash};
+use super::{DATABASE, LINE_MARK, OtherProcess, ROLE, SharedDatabase, crash};
 use crate::samples::*;
 use std::{
     env,
     io::{BufRead, Write, stdin, stdout},
     path::PathBuf,
 };
-use turnery_store::{Lane, NextEffect, SqliteStore, Store};
+use turnery_store::{Lane, NextEffect, StoreError};
 
 /// Starts itself in a role when run as a test; plays the role otherwise.
 #[tokio::test]
 async fn another_process() {
-    let path = env::var_os(DATABASE).map(PathBuf::from).unwrap_or_default();
+    let place = env::var_os(DATABASE).map(PathBuf::from).unwrap_or_default();
+    let database = SharedDatabase::at(place);
     match env::var(ROLE).as_deref() {
-        Ok("writer") => crash::write_forever(&path).await,
-        Ok("obedient") => run_role(path).await,
+        Ok("writer") => crash::write_forever(&database).await,
+        Ok("obedient") => run_role(database).await,
         Ok(role) => panic!("{role:?} is not a role"),
         Err(_) => {
-            let folder = tempfile::tempdir().unwrap();
-            let mut other = OtherProcess::start("obedient", &folder.path().join("sessions.db"));
+            let database = SharedDatabase::sqlite();
+            let mut other = OtherProcess::start("obedient", &database);
             assert_eq!(other.request("create s1"), "made s1");
             assert_eq!(other.request("claim s1 a"), "fence 1");
         }
@@ -34,8 +35,8 @@ pub(super) fn print_line(text: &str) {
 }
 
 /// Runs commands, one per line, until the input ends.
-async fn run_role(mut path: PathBuf) {
-    let mut store = SqliteStore::open(path.clone());
+async fn run_role(database: SharedDatabase) {
+    let mut store = database.open();
     let mut lane: Option<Lane> = None;
     for line in stdin().lock().lines() {
         let line = line.expect("a line");
@@ -43,8 +44,7 @@ async fn run_role(mut path: PathBuf) {
         let held = || lane.clone().expect("a lane");
         let answer = match words.as_slice() {
             ["open", file] => {
-                path.set_file_name(file);
-                store = SqliteStore::open(path.clone());
+                store = database.beside(file).open();
                 "opened".to_owned()
             }
             ["create", id] => match store.create(new_session(id)).await {
@@ -74,6 +74,18 @@ async fn run_role(mut path: PathBuf) {
                 }
                 keys.join(" ")
             }
+            // Journals the first events of a loop, and says whether the lane is still held.
+            ["journal", number] => {
+                let (lane, number) = (held(), number.parse().expect("a number"));
+                let session = lane.session_id.as_str();
+                let events = events(session, number, "And?")[..4].to_vec();
+                let id = loop_id(session, number);
+                match store.append_now(&lane, &id, events).await {
+                    Ok(()) => renewal(store.renew(&lane).await),
+                    Err(error) => error.to_string(),
+                }
+            }
+            ["renew"] => renewal(store.renew(&held()).await),
             ["release"] => match store.release(&held()).await {
                 Ok(()) => "released".to_owned(),
                 Err(error) => error.to_string(),
@@ -81,5 +93,12 @@ async fn run_role(mut path: PathBuf) {
             _ => panic!("{line:?} is not understood"),
         };
         print_line(&format!("\n{LINE_MARK}{answer}\n"));
+    }
+}
+
+fn renewal(renewed: Result<(), StoreError>) -> String {
+    match renewed {
+        Ok(()) => "renewed".to_owned(),
+        Err(error) => error.to_string(),
     }
 }
