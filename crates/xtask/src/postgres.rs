@@ -6,7 +6,7 @@ use std::{
     collections::hash_map::RandomState,
     env, fs,
     hash::{BuildHasher, Hasher},
-    io::Write as _,
+    io::{self, Write as _},
     net::{Ipv4Addr, TcpListener},
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -19,6 +19,12 @@ const ADDRESS: &str = "POSTGRES_TEST_URL";
 
 /// Variable with the file of the certificate that signed the server's, for tests.
 const CERTIFICATE: &str = "POSTGRES_TEST_CA";
+
+/// Variable with this program, whose argument [`CONTROL`] starts a server that a test may kill.
+const PROGRAM: &str = "POSTGRES_TEST_PROGRAM";
+
+/// Argument for a server without a command, which takes orders from standard input.
+const CONTROL: &str = "--control";
 
 /// Variable that names the folder of PostgreSQL's programs, where they are not at Debian's place.
 const PROGRAMS: &str = "POSTGRES_BIN";
@@ -37,10 +43,14 @@ pub(crate) struct PostgresServer {
     shell: Child,
     address: String,
     certificate: PathBuf,
+    program: PathBuf,
 }
 
 /// Runs `cargo xtask postgres -- COMMAND ARGUMENT...`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if args == [CONTROL] {
+        return run_orders(PostgresServer::start()?);
+    }
     let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
     let Some((program, rest)) = args.split_first() else {
         bail!("missing command: cargo xtask postgres -- COMMAND [ARGUMENT ...]");
@@ -54,6 +64,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .with_context(|| format!("could not start {program}"))?;
     drop(server);
     ensure!(status.success(), "{program} ended with {status}");
+    Ok(())
+}
+
+/// Prints the address of a server, and passes lines of standard input on to it: `kill` and `start`. Each is confirmed
+/// with a line.
+fn run_orders(mut server: PostgresServer) -> Result<()> {
+    println!("{}", server.address);
+    let shell = server.shell.stdin.as_mut();
+    io::copy(&mut io::stdin(), shell.context("the shell has no input")?)?;
     Ok(())
 }
 
@@ -78,15 +97,21 @@ impl PostgresServer {
             shell,
             address: format!("postgres://turnery:{password}@127.0.0.1:{port}/postgres"),
             certificate: folder.join("ca.crt"),
+            program: env::current_exe()?,
         };
         server.wait_until_ready(port)?;
         Ok(server)
     }
 
     /// Returns the variables that tell tests about the server.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
         let certificate = self.certificate.display().to_string();
-        [(ADDRESS, self.address.clone()), (CERTIFICATE, certificate)]
+        let program = self.program.display().to_string();
+        [
+            (ADDRESS, self.address.clone()),
+            (CERTIFICATE, certificate),
+            (PROGRAM, program),
+        ]
     }
 
     fn wait_until_ready(&mut self, port: u16) -> Result<()> {

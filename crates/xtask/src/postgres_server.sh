@@ -1,5 +1,6 @@
 # Runs a scratch PostgreSQL server until standard input ends, which it also does when the caller is killed.
-# Arguments: folder of the programs, data folder (absent), port. The password is the first line of standard input.
+# Arguments: folder of the programs, data folder (absent), port. The password is the first line of standard input; the
+# others are orders: `kill`, and `start` after that.
 set -eu
 bin=$1 folder=$2 port=$3
 umask 077
@@ -20,12 +21,30 @@ openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 
 # The tests of other users may read the certificate.
 chmod 711 .
 chmod 644 ca.crt
-"$bin/postgres" -D data -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c ssl=on \
-    -c max_connections=300 -c log_min_messages=warning > server.log 2>&1 &
-server=$!
-# Waits for the end of the input, or of the server.
-(while kill -0 "$server" 2> /dev/null; do sleep 1; done; kill "$$" 2> /dev/null) &
-watcher=$!
+start() {
+    "$bin/postgres" -D data -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c ssl=on \
+        -c max_connections=300 -c log_min_messages=warning >> server.log 2>&1 &
+    server=$!
+    # Ends this shell with the server.
+    (while kill -0 "$server" 2> /dev/null; do sleep 1; done; kill "$$" 2> /dev/null) &
+    watcher=$!
+}
+# Kills the server and its processes, as a power cut would, and waits until they use the data no more.
+crash() {
+    kill "$watcher"
+    processes="$server $(cat "/proc/$server/task/$server/children")"
+    kill -9 $processes 2> /dev/null || :
+    wait "$server" || :
+    for process in $processes; do
+        while grep -qs '^State:[[:space:]]*[^Z[:space:]]' "/proc/$process/status"; do sleep 0.1; done
+    done
+}
+start
 trap 'kill -INT "$server" 2> /dev/null || cat server.log >&2; kill "$watcher" 2> /dev/null; wait "$server"; cd /; rm -rf "$folder"' EXIT
 trap 'exit 1' TERM
-while read -r _; do :; done
+while read -r order; do
+    case $order in
+        kill) crash && echo killed ;;
+        start) start && echo started ;;
+    esac
+done

@@ -17,7 +17,7 @@ battery!(
 );
 
 // proves: LASH-33, UP-27
-async fn a_lane_has_one_holder(world: &World) {
+pub(crate) async fn a_lane_has_one_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_lane_has_one_holder(world: &World) {
 }
 
 // proves: UP-27
-async fn each_claim_gets_a_higher_fence(world: &World) {
+pub(crate) async fn each_claim_gets_a_higher_fence(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -46,7 +46,7 @@ async fn each_claim_gets_a_higher_fence(world: &World) {
     assert_eq!(fences, [1, 2, 3]);
 }
 
-async fn lease_expires_unless_renewed(world: &World) {
+pub(crate) async fn lease_expires_unless_renewed(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -65,7 +65,7 @@ async fn lease_expires_unless_renewed(world: &World) {
 
 /// A commit may wait a minute for another program's lock, and cannot renew its lane meanwhile.
 // proves: UP-27
-async fn live_holder_keeps_its_lane_while_a_commit_waits(world: &World) {
+pub(crate) async fn live_holder_keeps_its_lane_while_a_commit_waits(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -120,7 +120,7 @@ async fn dead_holder_is_replaced_at_once(world: &World) {
 }
 
 // proves: UP-27
-async fn release_keeps_a_newer_holder(world: &World) {
+pub(crate) async fn release_keeps_a_newer_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -132,7 +132,7 @@ async fn release_keeps_a_newer_holder(world: &World) {
     assert_eq!(store.renew(&new).await, Ok(()));
 }
 
-async fn a_lost_lane_is_not_renewed(world: &World) {
+pub(crate) async fn a_lost_lane_is_not_renewed(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();

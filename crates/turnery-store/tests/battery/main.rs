@@ -33,6 +33,8 @@ mod replay;
 mod samples;
 mod search;
 mod search_equality;
+#[cfg(feature = "postgres")]
+mod server_faults;
 mod sessions;
 mod sql;
 mod truncated_wal;
@@ -45,7 +47,7 @@ use std::{
 };
 use turnery_engine::{LoopRecord, Timestamp};
 use turnery_store::{
-    ClaimedLane, Clock, Lane, MemoryStore, SessionInfo, SqliteStore, Store, StoreFuture,
+    ClaimedLane, Clock, Lane, MemoryStore, SessionInfo, SqliteStore, Store, StoreError, StoreFuture,
 };
 
 /// A store under test, with the clock of its leases.
@@ -149,6 +151,11 @@ pub(crate) fn postgres_url(schema: &str) -> String {
          `cargo xtask ci test`, or one of them with `cargo xtask postgres -- cargo test ...`",
     );
     format!("{url}?schema={schema}")
+}
+
+/// Returns true if the machine was too busy for the store to respond in time.
+pub(crate) fn is_late(error: &StoreError) -> bool {
+    matches!(error, StoreError::Broken(text) if text.contains("did not respond within"))
 }
 
 /// Connects to a server without a store. Parameters of the address that only turnery knows are left out.

@@ -2,7 +2,7 @@
 //! partially (S1, S3, S4, S5).
 
 use super::{LINE_MARK, OtherProcess, SharedDatabase, process_battery, role::print_line};
-use crate::{effects::effect, samples::*};
+use crate::{effects::effect, is_late, samples::*};
 use std::{
     collections::HashMap,
     env,
@@ -127,11 +127,6 @@ async fn stop_at(when: &str, call: usize) {
 
 /// Line of a process that got no response in time, and does nothing any more.
 const LATE: &str = "late";
-
-/// Returns true if the machine was too busy for the store to respond in time.
-fn is_late(error: &StoreError) -> bool {
-    matches!(error, StoreError::Broken(text) if text.contains("did not respond within"))
-}
 
 /// Repeats work until the store responds in time.
 async fn patiently<T>(work: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -405,18 +400,28 @@ async fn kill_at_each(
     kill_points: impl Iterator<Item = KillPoint>,
 ) -> KillCounts {
     let mut tally = KillCounts::default();
+    let mut database = new_database();
     for moment in kill_points {
-        let database = new_database();
         let said = run_until(&moment, &database);
         tally.kills += 1;
         tally.under_way += usize::from(said.running.is_some());
         tally.undone += usize::from(check_database(&database, &said).await);
-        #[cfg(feature = "postgres")]
-        if database.address().is_some() {
-            drop_schema(&database).await;
+        match database.path() {
+            Some(_) => database = new_database(),
+            None => delete_all(&database).await,
         }
     }
     tally
+}
+
+/// Deletes all sessions: new tables for each kill would take longer than everything else.
+async fn delete_all(database: &SharedDatabase) {
+    let store = database.open();
+    let page = patiently(async || store.list(ListQuery::default()).await).await;
+    for info in page.expect("a page").sessions {
+        let deleted = patiently(async || store.delete_in_use(&info.id).await).await;
+        deleted.expect("deleted");
+    }
 }
 
 /// Waits until the server has noticed that the killed process is gone: it may still run its last statement.
@@ -431,14 +436,6 @@ async fn wait_until_server_is_done(database: &SharedDatabase) {
             return;
         }
     }
-}
-
-#[cfg(feature = "postgres")]
-async fn drop_schema(database: &SharedDatabase) {
-    let schema = database.schema();
-    let sql = format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
-    let dropped = database.connect().await.batch_execute(&sql).await;
-    dropped.expect("dropped");
 }
 
 /// Moments after the first lines with this prefix, each a little later than the one before.

@@ -29,7 +29,9 @@ impl OtherProcess {
             let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
             tasks.flatten().all(|task| {
                 let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-                let state = stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('T'));
+                let state = stat
+                    .rsplit_once(") ")
+                    .map(|(_, rest)| rest.starts_with('T'));
                 state.unwrap_or(true)
             })
         };

@@ -41,10 +41,7 @@ impl SharedDatabase {
     #[cfg(feature = "postgres")]
     fn postgres() -> Self {
         let schema = turnery_store::new_uuid().to_string();
-        let address = format!(
-            "{}&application_name={schema}",
-            crate::postgres_url(&schema)
-        );
+        let address = format!("{}&application_name={schema}", crate::postgres_url(&schema));
         Self {
             place: address.into(),
             _folder: None,

@@ -184,7 +184,11 @@ async fn new_database_opens_in_many_processes_at_once() {
 }
 
 async fn sessions(database: &SharedDatabase) -> usize {
-    let page = database.open().list(ListQuery::default()).await.expect("a page");
+    let page = database
+        .open()
+        .list(ListQuery::default())
+        .await
+        .expect("a page");
     page.sessions.len()
 }
 
