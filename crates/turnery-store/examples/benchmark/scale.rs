@@ -24,9 +24,14 @@ pub(crate) async fn measure_sqlite(folder: &Path, sessions: u32, turns: u32) -> 
     measure(&*store, sessions, turns).await?;
     for suffix in ["", "-search"] {
         let size = fs::metadata(format!("{}{suffix}", path.display()))?.len();
-        println!("sessions.db{suffix}: {} MiB", size >> 20);
+        print_size(&format!("sessions.db{suffix}"), size, sessions, turns);
     }
     Ok(())
+}
+
+fn print_size(what: &str, bytes: u64, sessions: u32, turns: u32) {
+    let each = bytes / (u64::from(sessions) * u64::from(turns));
+    println!("{what}: {} MiB, {each} bytes a turn", bytes >> 20);
 }
 
 #[cfg(feature = "postgres")]
@@ -38,9 +43,11 @@ pub(crate) async fn measure_postgres(sessions: u32, turns: u32) -> Outcome {
     fill(&store, sessions, turns).await?;
     drop(store);
     let store = PostgresStore::open(postgres_address("scale", "")?);
+    let size = store.describe().await?.bytes.unwrap_or_default();
+    print_size("tables without the search", size, sessions, turns);
     measure(&store, sessions, turns).await?;
     let size = store.describe().await?.bytes.unwrap_or_default();
-    println!("all tables and indexes: {} MiB", size >> 20);
+    print_size("all tables and indexes", size, sessions, turns);
     Ok(())
 }
 

@@ -26,6 +26,8 @@ mod newer_version;
 mod notes_and_approvals;
 #[cfg(feature = "postgres")]
 mod postgres_migration;
+#[cfg(feature = "postgres")]
+mod privileges;
 mod processes;
 mod recovery;
 mod renamed_ids;
