@@ -123,6 +123,17 @@ impl PostgresStore {
         })
     }
 
+    fn delete_family(
+        &self,
+        id: &SessionId,
+        is_forced: bool,
+    ) -> StoreFuture<'static, Option<Vec<String>>> {
+        let (key, mut found) = (id.clone(), None);
+        self.run_in_order(id, CALL_TIMEOUT, async move |shared, connection| {
+            deletion::delete(connection, &key, is_forced, shared.now(), &mut found).await
+        })
+    }
+
     fn queue_append(
         &self,
         append: JournalAppend,
@@ -181,18 +192,12 @@ impl Store for PostgresStore {
     }
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
-        let key = id.clone();
-        self.run_in_order(id, CALL_TIMEOUT, async move |shared, connection| {
-            let deleted = deletion::delete(connection, &key, false, shared.now()).await?;
-            Ok(deleted.is_some())
-        })
+        let deleted = self.delete_family(id, false);
+        Box::pin(async move { Ok(deleted.await?.is_some()) })
     }
 
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
-        let key = id.clone();
-        self.run_in_order(id, CALL_TIMEOUT, async move |shared, connection| {
-            deletion::delete(connection, &key, true, shared.now()).await
-        })
+        self.delete_family(id, true)
     }
 
     fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
@@ -342,8 +347,9 @@ impl Store for PostgresStore {
 
     fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect> {
         let (id, owner) = (id.clone(), owner.clone());
+        let mut taking = None;
         self.run(CALL_TIMEOUT, async move |shared, connection| {
-            effects::take(shared, connection, &id, &owner).await
+            effects::take(shared, connection, &id, &owner, &mut taking).await
         })
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct PostgresServer {
 /// Runs `cargo xtask postgres -- COMMAND ARGUMENT...`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if args == [CONTROL] {
-        return run_orders(PostgresServer::start()?);
+        return run_orders();
     }
     let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
     let Some((program, rest)) = args.split_first() else {
@@ -69,7 +69,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// Prints the address of a server, and passes lines of standard input on to it: `kill` and `start`. Each is confirmed
 /// with a line.
-fn run_orders(mut server: PostgresServer) -> Result<()> {
+fn run_orders() -> Result<()> {
+    // After a kill, the system still has what the server wrote. Without this, each start would flush all files.
+    let mut server = PostgresServer::start_with(&["-c", "fsync=off"])?;
     println!("{}", server.address);
     let shell = server.shell.stdin.as_mut();
     io::copy(&mut io::stdin(), shell.context("the shell has no input")?)?;
@@ -79,6 +81,11 @@ fn run_orders(mut server: PostgresServer) -> Result<()> {
 impl PostgresServer {
     /// Starts a server on a free port of this machine.
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with these further options.
+    fn start_with(options: &[&str]) -> Result<Self> {
         let programs = find_programs()?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
             .local_addr()?
@@ -88,7 +95,8 @@ impl PostgresServer {
         let password = format!("{:016x}{:016x}", word(), word());
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT, "sh"]).arg(programs).arg(&folder);
-        shell.arg(port.to_string()).stdin(Stdio::piped());
+        shell.arg(port.to_string()).args(options);
+        shell.stdin(Stdio::piped());
         run_unprivileged(&mut shell)?;
         let mut shell = shell.spawn().context("could not start a shell")?;
         let stdin = shell.stdin.as_mut().context("the shell has no input")?;

@@ -1,8 +1,10 @@
 # Runs a scratch PostgreSQL server until standard input ends, which it also does when the caller is killed.
-# Arguments: folder of the programs, data folder (absent), port. The password is the first line of standard input; the
+# Arguments: folder of the programs, data folder (absent), port, further options of the server. The password is the first line of standard input; the
 # others are orders: `kill`, and `start` after that.
 set -eu
 bin=$1 folder=$2 port=$3
+shift 3
+options=$*
 umask 077
 mkdir "$folder"
 trap 'rm -rf "$folder"' EXIT
@@ -23,7 +25,7 @@ chmod 711 .
 chmod 644 ca.crt
 start() {
     "$bin/postgres" -D data -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c ssl=on \
-        -c max_connections=300 -c log_min_messages=warning >> server.log 2>&1 &
+        -c max_connections=300 -c log_min_messages=warning $options >> server.log 2>&1 &
     server=$!
     # Ends this shell with the server.
     (while kill -0 "$server" 2> /dev/null; do sleep 1; done; kill "$$" 2> /dev/null) &

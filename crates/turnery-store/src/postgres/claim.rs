@@ -65,8 +65,15 @@ pub(super) async fn claim(
         // Long texts are written with the first append.
         texts.names.is_empty().then_some((it, row))
     });
+    let mut has_tried = false;
     shared
         .run(CALL_TIMEOUT, async |connection| {
+            if std::mem::replace(&mut has_tried, true)
+                && let Some((it, _)) = &beginning
+            {
+                // An attempt whose answer was lost may have journalled the events. They would become an aborted loop.
+                journal::forget(connection, id, &owner.id, &it.loop_id).await?;
+            }
             let mut dead = None;
             for _ in 0..MAX_TRIES {
                 let claim = Claim {

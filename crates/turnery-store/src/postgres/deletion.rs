@@ -23,12 +23,14 @@ const LOCK_FAMILY: &str = concat!(
 const DELETE: &str = "DELETE FROM sessions WHERE session_id = ANY ($1)";
 
 /// Deletes a session with its descendants. Unless `is_forced`, fails while one of them may be in use. Returns the
-/// holders of the revoked lanes; `None` if there was no such session.
+/// holders of the revoked lanes; `None` if there was no such session. `found` keeps them for another attempt, in case
+/// the answer to this one is lost.
 pub(super) async fn delete(
     connection: &Connection,
     id: &SessionId,
     is_forced: bool,
     now: Option<Timestamp>,
+    found: &mut Option<Vec<String>>,
 ) -> Result<Option<Vec<String>>, PgError> {
     let rows = connection
         .begin("BEGIN", LOCK_FAMILY, &[&id.as_str(), &now])
@@ -50,6 +52,9 @@ pub(super) async fn delete(
     if !ids.is_empty() {
         connection.execute(DELETE, &[&ids]).await?;
     }
+    if ids.contains(&id.as_str()) {
+        *found = Some(holders);
+    }
     connection.commit().await?;
-    Ok(ids.contains(&id.as_str()).then_some(holders))
+    Ok(found.take())
 }

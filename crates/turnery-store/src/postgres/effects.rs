@@ -16,7 +16,7 @@ use std::time::Duration;
 use turnery_engine::{SessionId, Timestamp};
 
 const SELECT: &str = "SELECT o.outbox, o.key, o.tool_name, o.effect, o.checksum, o.attempts::bigint, h.machine, \
-     h.process, o.held_until, coalesce($2::timestamptz, clock_timestamp()), o.taken_by IS NOT NULL FROM outbox o \
+     h.process, o.held_until, coalesce($2::timestamptz, clock_timestamp()), o.taken_by FROM outbox o \
      LEFT JOIN hosts h ON h.host = o.taken_by WHERE o.session_id = $1 AND o.set_aside IS NULL ORDER BY o.outbox";
 
 /// Takes an effect unless somebody has taken or postponed it meanwhile.
@@ -31,12 +31,23 @@ const POSTPONE: &str = "UPDATE outbox SET taken_by = NULL, \
 
 const SET_ASIDE: &str = "UPDATE outbox SET set_aside = $3 WHERE session_id = $1 AND outbox = $2";
 
-/// Takes the first free effect for a process of `owner`, and counts the attempt.
+/// Attempt to take an effect, whose answer may be lost.
+#[derive(PartialEq)]
+pub(super) struct Taking {
+    outbox: i64,
+    attempts: i64,
+    host: Option<i64>,
+    until: Option<Timestamp>,
+}
+
+/// Takes the first free effect for a process of `owner`, and counts the attempt. `taking` is kept between the attempts
+/// of one call.
 pub(super) async fn take(
     shared: &Shared,
     connection: &Connection,
     session: &SessionId,
     owner: &Owner,
+    taking: &mut Option<Taking>,
 ) -> Result<NextEffect, PgError> {
     let now = shared.now();
     let rows = connection.query(SELECT, &[&session.as_str(), &now]).await?;
@@ -49,29 +60,53 @@ pub(super) async fn take(
                 continue;
             }
         };
+        let found = Taking {
+            outbox: row.integer(0)?,
+            attempts: row.integer(5)?,
+            host: row.optional_integer(10)?,
+            until: row.optional_time(8)?,
+        };
+        if taking.as_ref() == Some(&found) {
+            return Ok(taken(pending, found.attempts));
+        }
         let now_there = row.time(9)?;
         if let Some(left) = time_left(row, now_there)? {
             soonest = Some(soonest.map_or(left, |sooner: Duration| sooner.min(left)));
             continue;
         }
         let host = shared.hosts.register(connection, owner, now).await?;
-        let (outbox, attempts) = (row.integer(0)?, row.integer(5)?);
-        let (until, seen) = (now_there + LEASE_DURATION, row.optional_time(8)?);
-        let taken = connection
+        let Taking {
+            outbox,
+            attempts,
+            until: seen,
+            ..
+        } = found;
+        let until = now_there + LEASE_DURATION;
+        let next = Taking {
+            attempts: attempts.saturating_add(1),
+            host: Some(host),
+            until: Some(until),
+            ..found
+        };
+        let next = taking.insert(next).attempts;
+        let changed = connection
             .execute(
                 TAKE,
                 &[&session.as_str(), &outbox, &attempts, &host, &until, &seen],
             )
             .await?;
-        if taken == 0 {
+        if changed == 0 {
+            *taking = None;
             return Err(PgError::Raced);
         }
-        let attempt = u32::try_from(attempts)
-            .unwrap_or(u32::MAX)
-            .saturating_add(1);
-        return Ok(NextEffect::Taken(TakenEffect { pending, attempt }));
+        return Ok(taken(pending, next));
     }
     Ok(soonest.map_or(NextEffect::Empty, NextEffect::Later))
+}
+
+fn taken(pending: PendingEffect, attempts: i64) -> NextEffect {
+    let attempt = u32::try_from(attempts).unwrap_or(u32::MAX);
+    NextEffect::Taken(TakenEffect { pending, attempt })
 }
 
 /// Returns the time after which it is worth looking again; `None` if the effect is free.
@@ -79,7 +114,7 @@ fn time_left(row: Columns<'_>, now: Timestamp) -> Result<Option<Duration>, PgErr
     let Some(until) = row.optional_time(8)? else {
         return Ok(None);
     };
-    if row.boolean(10)? {
+    if row.optional_integer(10)?.is_some() {
         let hold = match (row.optional_text(6)?, row.optional_text(7)?) {
             (Some(machine), Some(process)) => HostHold {
                 machine: machine.to_owned(),

@@ -69,10 +69,19 @@ const LIST_FOLDER: &str = list_sql!("folder = $4");
 
 pub(super) async fn create(shared: &Shared, new: NewSession) -> Result<SessionInfo, StoreError> {
     let info = new.into_info();
+    let mut has_tried = false;
     shared
         .run(CALL_TIMEOUT, async |connection| {
-            insert(connection, &info).await?;
-            Ok(())
+            let is_repeated = std::mem::replace(&mut has_tried, true);
+            let made = insert(connection, &info).await;
+            if let Err(PgError::Store(StoreError::Exists(id))) = &made
+                && is_repeated
+                && get(connection, id).await? == info
+            {
+                // An attempt whose answer was lost has made it.
+                return Ok(());
+            }
+            made
         })
         .await?;
     Ok(info)

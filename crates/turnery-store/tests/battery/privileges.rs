@@ -162,7 +162,10 @@ async fn found(store: &PostgresStore, text: &str) -> Vec<String> {
         ..SearchQuery::default()
     };
     let page = store.search(query).await.unwrap();
-    page.hits.iter().map(|it| it.session.id.to_string()).collect()
+    page.hits
+        .iter()
+        .map(|it| it.session.id.to_string())
+        .collect()
 }
 
 async fn count(client: &Client, sql: &str) -> i64 {

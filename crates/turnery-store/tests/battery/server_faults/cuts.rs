@@ -9,8 +9,8 @@ use crate::{effects::effect, is_late, postgres_address, recovery::dead_owner, sa
 use std::sync::Arc;
 use turnery_engine::{LoopStatus, SessionId};
 use turnery_store::{
-    Commit, LoopBeginning, NextEffect, PostgresAddress, PostgresStore, RememberedApproval,
-    SessionPatch, Store, StoreError, TakenEffect, TranscriptNote,
+    Commit, ListQuery, LoopBeginning, NextEffect, PostgresAddress, PostgresStore,
+    RememberedApproval, SessionPatch, Store, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// Names of the operations of [`Scene::run`], in their order.
@@ -71,6 +71,8 @@ impl Scene {
 
     /// Cuts within each message of these operations.
     async fn cut_everywhere(&mut self, operations: &[&'static str], way: Way) {
+        // The first connection of a store is not repeated.
+        self.store.list(ListQuery::default()).await.unwrap();
         for &operation in operations {
             for messages in 0.. {
                 let point = CutPoint {
