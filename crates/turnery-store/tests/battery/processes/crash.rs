@@ -522,5 +522,4 @@ async fn killed_at_random_moments(database: NewDatabase) {
     let tally = kill_at_each(database, kill_points).await;
     assert_eq!(tally.kills, count);
     assert!(tally.under_way > count / 4, "{tally:?}");
-    println!("{tally:?}");
 }

@@ -81,7 +81,6 @@ impl Scene {
                     messages,
                 };
                 let cuts = self.cuts;
-                println!("{point:?}");
                 // The session of an attempt that took too long is given up.
                 while let Err(error) = self.run(point).await {
                     assert!(is_late(&error), "{error}");
