@@ -14,6 +14,7 @@ mod flaws;
 mod history;
 mod loops;
 pub(crate) mod machine;
+mod promise;
 mod request;
 mod schedule;
 mod world;
@@ -22,7 +23,7 @@ pub(crate) use backend::{
     Backend, BackendKind, Driver, MAX_PROCESSES, SimulatedClock, StoreBackend, poll_by_hand,
 };
 pub(crate) use flaws::Flaw;
-pub(crate) use history::Check;
+pub(crate) use promise::Check;
 #[cfg(feature = "postgres")]
 pub(crate) use {
     backend::ProcessTime,

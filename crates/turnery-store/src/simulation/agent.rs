@@ -1,7 +1,7 @@
 //! A simulated session task: it claims a lane, journals and commits loops, and delivers effects.
 
 use super::{
-    loops::{JOURNALLED_EVENTS, PromptLoop},
+    loops::{JOURNALLED_EVENTS, KnownState, PromptLoop},
     request::{Request, Response},
     schedule::{Choice, Decision},
 };
@@ -11,15 +11,7 @@ use crate::{
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{LoopId, SessionId};
-
-/// What an agent knows of its session.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownState {
-    pub(crate) head: u64,
-    pub(crate) tip: Option<LoopId>,
-    pub(crate) last_number: u64,
-}
+use turnery_engine::SessionId;
 
 /// Task of one session in one process.
 #[derive(Debug)]

@@ -4,6 +4,14 @@ use crate::samples;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId};
 
+/// What an agent knows of its session.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownState {
+    pub(crate) head: u64,
+    pub(crate) tip: Option<LoopId>,
+    pub(crate) last_number: u64,
+}
+
 /// Number of events of a loop that are journalled. The last event is stored with the commit.
 pub(crate) const JOURNALLED_EVENTS: usize = 8;
 

@@ -1,6 +1,6 @@
 //! Makes schedules from seeds, and shortens those that fail.
 
-use super::history::Violation;
+use super::promise::Violation;
 
 /// Source of numbers that depend on a seed only (SplitMix64).
 #[derive(Clone, Debug)]

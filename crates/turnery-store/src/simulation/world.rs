@@ -7,8 +7,9 @@ use super::{
     backend::{Backend, ProcessTime},
     coverage::Coverage,
     flaws::Flaw,
-    history::{Caller, Check, History, SKEW, Violation, require},
+    history::{Caller, History, SKEW},
     machine::SimulatedMachine,
+    promise::{Check, Violation, require},
     request::{Progress, Request, Response},
     schedule::{Choice, Decision, Schedule, Step, StepKind},
 };
