@@ -1,6 +1,6 @@
 # Runs a scratch PostgreSQL server until standard input ends, which it also does when the caller is killed.
-# Arguments: folder of the programs, data folder (absent), port, further options of the server. The password is the first line of standard input; the
-# others are orders: `kill`, and `start` after that.
+# Arguments: folder of the programs, data folder (absent), port, further options of the server. The password is the
+# first line of standard input; the others are orders: `kill`, and `start` after that.
 set -eu
 bin=$1 folder=$2 port=$3
 shift 3
