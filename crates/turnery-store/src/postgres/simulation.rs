@@ -123,6 +123,10 @@ impl Backend for Twins {
 
     fn begin_schedule(&mut self) -> u64 {
         self.model.begin_schedule();
+        // A store stays on the machine of its first call, and each schedule places the processes anew.
+        for process in 0..MAX_PROCESSES {
+            self.server.crash(process);
+        }
         self.server.begin_schedule()
     }
 
