@@ -293,10 +293,14 @@ async fn row_security_shows_each_owner_their_rows_only() {
         intruder.create(new_session("s1")).await,
         Err(StoreError::Exists("s1".into()))
     );
+    // The attempt to claim has registered the process of the other owner, whose row of `hosts` is its own.
+    let hosts_of_first =
+        format!("UPDATE hosts SET heartbeat_at = now() WHERE process = 'pid=1 {ann}'");
+    assert_eq!(client.execute(&hosts_of_first, &[]).await.unwrap(), 1);
     for sql in [
         "UPDATE sessions SET title = 'x'",
         "UPDATE loops SET messages = '[]'",
-        "UPDATE hosts SET heartbeat_at = now()",
+        hosts_of_first.as_str(),
         "DELETE FROM journal",
         "DELETE FROM sessions",
     ] {
