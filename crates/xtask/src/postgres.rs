@@ -124,11 +124,19 @@ impl PostgresServer {
 
     fn wait_until_ready(&mut self, port: u16) -> Result<()> {
         let deadline = Instant::now() + START_TIMEOUT;
+        // The port is open before the server takes connections.
+        let mut probe = Command::new(find_programs()?.join("pg_isready"));
+        probe.args(["--quiet", "--host=127.0.0.1", "--port"]);
+        probe.arg(port.to_string());
         while Instant::now() < deadline {
             if let Some(status) = self.shell.try_wait()? {
                 bail!("the PostgreSQL server did not start: {status}");
             }
-            if std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            if probe
+                .status()
+                .context("could not start pg_isready")?
+                .success()
+            {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));
