@@ -78,7 +78,8 @@ impl Twins {
             address: PostgresAddress::parse(&url, |_| None).unwrap(),
             clock: clock.clone(),
         };
-        let stores = (0..MAX_PROCESSES).map(|_| driver.open()).collect();
+        // The last one is no process: a store stays on the machine of its first call.
+        let stores = (0..=MAX_PROCESSES).map(|_| driver.open()).collect();
         let kind = BackendKind { has_server: true };
         Self {
             model: PgModel::default(),
@@ -123,7 +124,7 @@ impl Backend for Twins {
 
     fn begin_schedule(&mut self) -> u64 {
         self.model.begin_schedule();
-        // A store stays on the machine of its first call, and each schedule places the processes anew.
+        // Each schedule places the processes anew.
         for process in 0..MAX_PROCESSES {
             self.server.crash(process);
         }
