@@ -470,10 +470,12 @@ impl PostgresStore {
     ) -> StoreFuture<'static, ClaimOutcome> {
         let (id, owner) = (id.clone(), owner.clone());
         self.engine.call(move |shared| {
-            let turn = shared.sessions.of(&id).take_turn();
+            let queue = shared.sessions.of(&id);
+            let turn = queue.take_turn();
             let shared = Rc::clone(shared);
             async move {
                 let _turn = begin_turn(turn).await;
+                queue.forget_texts();
                 claim::claim(&shared, &id, &owner, beginning.as_deref()).await
             }
         })

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use turnery_engine::{LlmMessage, SessionId};
 
-/// Size of the messages that are added by one statement. Unit: bytes.
-const BATCH_BYTES: u64 = 4 << 20;
+/// About the number of loops that are added by one statement.
+const BATCH_LOOPS: u64 = 512;
 
 /// Condition of a session with loops or a title that are not in its chunks, as in the index `sessions_unsearched`.
 macro_rules! is_unsearched {
@@ -41,11 +41,10 @@ macro_rules! first_open_loop {
     };
 }
 
+/// Sessions, each with about the number of its loops that are new.
 const SELECT_UNSEARCHED: &str = concat!(
-    "SELECT s.session_id, coalesce((SELECT sum(octet_length(l.messages)) FROM loops l \
-     WHERE l.session_id = s.session_id AND l.loop >= ",
-    first_open_loop!(),
-    "), 0)::bigint FROM sessions s WHERE ",
+    "SELECT s.session_id, CASE WHEN s.searched_version = 0 THEN s.loop_count \
+     ELSE greatest(s.head_version - s.searched_version, 1) END FROM sessions s WHERE ",
     is_unsearched!(),
     " ORDER BY s.session_id"
 );
@@ -87,9 +86,7 @@ pub(super) const TITLE_LOOP: i64 = 0;
 pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
     let mut waiting = shared
         .run(CALL_TIMEOUT, async |connection| {
-            let rows = connection
-                .query(SELECT_UNSEARCHED, &[&chunk_bytes()])
-                .await?;
+            let rows = connection.query(SELECT_UNSEARCHED, &[]).await?;
             let sessions = rows.iter().map(|row| {
                 let row = Columns(row);
                 Ok((row.text(0)?.to_owned(), row.count(1)?))
@@ -98,10 +95,10 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
         })
         .await?;
     while !waiting.is_empty() {
-        let mut bytes = 0;
+        let mut loops = 0_u64;
         let size = waiting.iter().take_while(|(_, more)| {
-            let is_room = bytes < BATCH_BYTES;
-            bytes += more;
+            let is_room = loops < BATCH_LOOPS;
+            loops = loops.saturating_add(*more);
             is_room
         });
         let size = size.count();
@@ -113,7 +110,7 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
                 add_batch(connection, &ids).await
             })
             .await?;
-        waiting.extend(missed.into_iter().map(|id| (id, 0)));
+        waiting.extend(missed.into_iter().map(|id| (id, 1)));
     }
     Ok(())
 }

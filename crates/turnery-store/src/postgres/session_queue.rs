@@ -187,4 +187,9 @@ impl SessionQueue {
         }
         with(&mut known.1)
     }
+
+    /// Forgets the names of stored texts: the session may be another one of the same id.
+    pub(super) fn forget_texts(&self) {
+        *self.texts.borrow_mut() = Default::default();
+    }
 }

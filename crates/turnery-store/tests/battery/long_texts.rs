@@ -13,7 +13,10 @@ use turnery_store::{
     export::{export_session, import_session},
 };
 
-battery!(long_texts_come_back_equal);
+battery!(
+    long_texts_come_back_equal,
+    other_session_of_a_reused_id_has_its_texts,
+);
 
 /// Text of about this size with every kind of JSON escape, different for each `seed`.
 fn long_text(seed: char, size: usize) -> String {
@@ -451,4 +454,16 @@ async fn deleted_session_leaves_no_long_text() {
         .query_row("SELECT count(*) FROM texts", (), |row| row.get(0))
         .unwrap();
     assert_eq!(left, Value::Integer(0));
+}
+
+async fn other_session_of_a_reused_id_has_its_texts(world: &World) {
+    let long = "How long is it? ".repeat(10_000);
+    let first = Arc::new(record("s1", 1, &long));
+    for _ in 0..2 {
+        world.store.create(new_session("s1")).await.unwrap();
+        let lane = world.claim("a").await.unwrap().lane;
+        world.commit(&lane, 0, &first).await.unwrap();
+        assert_eq!(world.loops().await, Ok(vec![first.clone()]));
+        world.store.delete_in_use(&"s1".into()).await.unwrap();
+    }
 }
