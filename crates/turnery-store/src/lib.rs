@@ -10,6 +10,7 @@ mod durability;
 mod effect_hold;
 mod encoding;
 pub mod export;
+pub mod follow;
 mod journal_append;
 mod lease;
 pub mod lineage;
@@ -40,6 +41,10 @@ pub use clock::{Clock, new_uuid, now};
 pub use damage::{Damage, DamagedPart, History, RepairReport};
 pub use durability::Durability;
 pub use export::{ImportError, SessionDocument};
+pub use follow::{
+    ChangeMark, FollowCursor, FollowCursorError, FollowFrom, FollowItem, FollowPage, FollowUpdate,
+    FollowUpdates, MAX_CHANGE_WAIT, SessionFollower,
+};
 pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;
 pub use memory::MemoryStore;

@@ -1,14 +1,16 @@
 //! `MemoryStore` keeps sessions in memory, for tests and for sessions that must leave nothing on disk.
 
 mod effects;
+mod follow;
 mod list;
 
 use crate::{
-    ClaimedLane, Clock, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
-    NextEffect, Owner, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SearchPage,
-    SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription, StoreError, StoreFuture,
-    TakenEffect, TranscriptNote,
+    ChangeMark, ClaimedLane, Clock, Commit, DailyUsage, Damage, FollowFrom, FollowPage, History,
+    Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, REPLAY_PAGE_EVENTS, RepairReport,
+    ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store,
+    StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     clock::ClockReading,
+    follow::wait_for_change,
     lease::{LaneHolder, LeaseEnd},
     list_cursor::{ListCursor, last_active_at},
     owner::describe_holder,
@@ -24,12 +26,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::sync::watch;
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
 
 /// Store whose sessions live as long as the value.
 #[derive(Debug)]
 pub struct MemoryStore {
     sessions: Mutex<HashMap<SessionId, MemorySession>>,
+    /// Number of changes that followers may see.
+    changes: watch::Sender<u64>,
     clock: Clock,
 }
 
@@ -59,12 +64,17 @@ impl MemoryStore {
     pub fn with_clock(clock: Clock) -> Self {
         Self {
             sessions: Mutex::default(),
+            changes: watch::Sender::new(0),
             clock,
         }
     }
 
     fn with_all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, MemorySession>) -> T) -> T {
         work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn with_session<T: Send + 'static>(
@@ -344,7 +354,10 @@ impl Store for MemoryStore {
         Box::pin(ready(self.with_all(|sessions| {
             match active_holders(sessions, id, now).into_iter().next() {
                 Some((session, holder)) => Err(StoreError::Busy { session, holder }),
-                None => Ok(remove_family(sessions, id)),
+                None => {
+                    self.note_change();
+                    Ok(remove_family(sessions, id))
+                }
             }
         })))
     }
@@ -354,6 +367,7 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(self.with_all(|sessions| {
             let holders = active_holders(sessions, id, now).into_iter();
             let holders = holders.map(|(_, holder)| holder).collect();
+            self.note_change();
             remove_family(sessions, id).then_some(holders)
         }))))
     }
@@ -382,17 +396,33 @@ impl Store for MemoryStore {
         self.with_session(id, |session| session.replay_page(cursor))
     }
 
+    fn follow_page(&self, id: &SessionId, from: FollowFrom) -> StoreFuture<'_, FollowPage> {
+        self.with_session(id, |session| session.follow_page(from))
+    }
+
+    fn wait_for_change(
+        &self,
+        _id: &SessionId,
+        since: Option<ChangeMark>,
+    ) -> StoreFuture<'_, ChangeMark> {
+        Box::pin(wait_for_change(self.changes.subscribe(), since))
+    }
+
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let now = self.clock.reading();
-        self.with_session(id, |session| session.claim(owner, now))
+        let claimed = self.with_session(id, |session| session.claim(owner, now));
+        self.note_change();
+        claimed
     }
 
     fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>> {
         let now = self.clock.reading();
-        self.with_session(id, |session| {
+        let recovered = self.with_session(id, |session| {
             session.recover(now);
             Ok(Vec::new())
-        })
+        });
+        self.note_change();
+        recovered
     }
 
     fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()> {
@@ -428,6 +458,7 @@ impl Store for MemoryStore {
                 session.append(lane, loop_id, events);
             }
         });
+        self.note_change();
     }
 
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
@@ -455,6 +486,7 @@ impl Store for MemoryStore {
                 Ok(version)
             })
         });
+        self.note_change();
         Box::pin(ready(committed))
     }
 

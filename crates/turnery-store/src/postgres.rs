@@ -14,9 +14,11 @@ mod description;
 mod effects;
 mod engine;
 mod escape;
+mod follow;
 mod hosts;
 mod journal;
 mod lanes;
+mod listener;
 mod loop_rows;
 mod loops;
 mod migration;
@@ -37,11 +39,12 @@ mod tls;
 mod vacuum;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, History, Lane, ListPage,
-    ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, SpaceReport, Store,
-    StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    ChangeMark, ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, FollowFrom,
+    FollowPage, History, Lane, ListPage, ListQuery, LoopBeginning, NewSession, NextEffect, Owner,
+    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch,
+    SpaceReport, Store, StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     encoding::loop_row::LoopRow,
+    follow::wait_for_change,
     journal_append::{JournalAppend, TruncatedJournals},
     store_walk,
 };
@@ -245,6 +248,27 @@ impl Store for PostgresStore {
             page.next_cursor = left.map(ReplayCursor::new);
             Ok(page)
         })
+    }
+
+    fn follow_page(&self, id: &SessionId, from: FollowFrom) -> StoreFuture<'_, FollowPage> {
+        let id = id.clone();
+        self.run(CALL_TIMEOUT, async move |_, connection| {
+            follow::read_page(connection, &id, &from).await
+        })
+    }
+
+    fn wait_for_change(
+        &self,
+        id: &SessionId,
+        since: Option<ChangeMark>,
+    ) -> StoreFuture<'_, ChangeMark> {
+        let id = id.clone();
+        let changes = self.engine.call(move |shared| {
+            let changes = shared.listener.subscribe(shared, &id);
+            async move { Ok(changes) }
+        });
+        // Waits here, so that no work of the store outlives its user.
+        Box::pin(async move { wait_for_change(changes.await?, since).await })
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {

@@ -16,6 +16,7 @@ mod deletion;
 mod disk;
 mod execution;
 mod flush;
+mod follow;
 mod inline_runtime;
 mod job_error;
 mod journal;
@@ -46,11 +47,12 @@ mod upkeep;
 mod worker;
 
 use crate::{
-    ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, Durability, History, Lane,
-    ListPage, ListQuery, LoopBeginning, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, SpaceReport, Store,
-    StoreDescription, StoreFuture, TakenEffect, TranscriptNote, clock::ClockReading,
-    encoding::loop_row::LoopRow, journal_append::JournalAppend, lease::COMMIT_TIMEOUT,
+    ChangeMark, ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, Durability,
+    FollowFrom, FollowPage, History, Lane, ListPage, ListQuery, LoopBeginning, NewSession,
+    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SessionInfo, SessionPatch, SpaceReport, Store, StoreDescription, StoreFuture, TakenEffect,
+    TranscriptNote, clock::ClockReading, encoding::loop_row::LoopRow,
+    journal_append::JournalAppend, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
@@ -205,6 +207,20 @@ impl Store for SqliteStore {
         let id = id.clone();
         self.reader
             .call(move |db| replay::read_page(&mut db.sql, &id, cursor))
+    }
+
+    fn follow_page(&self, id: &SessionId, from: FollowFrom) -> StoreFuture<'_, FollowPage> {
+        let id = id.clone();
+        self.reader
+            .call(move |db| follow::read_page(&mut db.sql, &id, from))
+    }
+
+    fn wait_for_change(
+        &self,
+        _id: &SessionId,
+        since: Option<ChangeMark>,
+    ) -> StoreFuture<'_, ChangeMark> {
+        Box::pin(follow::wait_for_change(&self.reader, since))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {

@@ -1,8 +1,9 @@
 //! Defines the contract of every store (S1 to S8) and its data types.
 
 use crate::{
-    DailyUsage, Damage, History, NextEffect, PendingEffect, RepairReport, ReplayCursor, ReplayPage,
-    SearchPage, SearchQuery, SpaceReport, StoreDescription, TakenEffect,
+    ChangeMark, DailyUsage, Damage, FollowFrom, FollowPage, History, NextEffect, PendingEffect,
+    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SpaceReport, StoreDescription,
+    TakenEffect,
 };
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,21 @@ pub trait Store: Send + Sync + 'static {
         id: &SessionId,
         cursor: Option<ReplayCursor>,
     ) -> StoreFuture<'_, ReplayPage>;
+
+    /// Reads updates of a session from this place on: the events of stored loops, then those that are journalled of
+    /// running ones. Reads only what is new, however long the session is. Takes no lane and changes nothing.
+    ///
+    /// Fails with [`StoreError::BadCursor`] if the place is not one of this session.
+    fn follow_page(&self, id: &SessionId, from: FollowFrom) -> StoreFuture<'_, FollowPage>;
+
+    /// Waits until a session may have changed since `since`, for at most [`MAX_CHANGE_WAIT`](crate::MAX_CHANGE_WAIT),
+    /// and returns the state to wait for the next change with. `None` returns at once. Call it before a read of the
+    /// session, so that no change is overlooked.
+    fn wait_for_change(
+        &self,
+        id: &SessionId,
+        since: Option<ChangeMark>,
+    ) -> StoreFuture<'_, ChangeMark>;
 
     /// Claims the lane: the right to commit. Journals left by a dead holder become loops with status Aborted
     /// (S5): a loop with any messages joins the chain as the new tip, marked as interrupted; other loops stay
@@ -517,8 +533,8 @@ pub enum StoreError {
     /// A loop with this id was committed before, with different content.
     #[error("loop {0} was stored already, with other content")]
     CommitMismatch(LoopId),
-    /// The cursor was not issued by this store.
-    #[error("{0:?} is not a cursor of this list; start again without one")]
+    /// The cursor was not issued by this store, or not for this session.
+    #[error("{0:?} is not a cursor from here; start again without one")]
     BadCursor(String),
     /// Any other failure: the database is damaged, full, locked, or of a newer version, the store cannot keep
     /// up, or the call is invalid. The message says what failed; for a database it has the path and what to

@@ -10,10 +10,10 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use turnery_store::{
-    ClaimOutcome, ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery,
-    LoopBeginning, MemoryStore, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription,
-    StoreError, TakenEffect, TranscriptNote,
+    ChangeMark, ClaimOutcome, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowPage,
+    History, Lane, ListPage, ListQuery, LoopBeginning, MemoryStore, NewSession, NextEffect, Owner,
+    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch,
+    Store, StoreDescription, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// More commits than any test makes.
@@ -130,6 +130,8 @@ impl Store for FailingStore {
         delete_in_use(id: &SessionId) -> Option<Vec<String>>;
         check(id: Option<&SessionId>) -> Vec<Damage>;
         repair(id: &SessionId) -> RepairReport;
+        follow_page(id: &SessionId, from: FollowFrom) -> FollowPage;
+        wait_for_change(id: &SessionId, since: Option<ChangeMark>) -> ChangeMark;
         recover(id: &SessionId) -> Vec<Damage>;
         release(lane: &Lane) -> ();
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();

@@ -12,9 +12,10 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
 use turnery_store::{
-    ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
-    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
-    SessionInfo, SessionPatch, Store, StoreDescription, StoreError, TakenEffect, TranscriptNote,
+    ChangeMark, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowPage, History, Lane,
+    ListPage, ListQuery, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
+    SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription, StoreError,
+    TakenEffect, TranscriptNote,
 };
 
 /// Store wrapper that holds the clock.
@@ -70,6 +71,8 @@ impl<S: Store> Store for ClockHoldingStore<S> {
         loops(id: &SessionId, after: u64) -> Vec<Arc<LoopRecord>>;
         history(id: &SessionId) -> History;
         replay_page(id: &SessionId, cursor: Option<ReplayCursor>) -> ReplayPage;
+        follow_page(id: &SessionId, from: FollowFrom) -> FollowPage;
+        wait_for_change(id: &SessionId, since: Option<ChangeMark>) -> ChangeMark;
         claim(id: &SessionId, owner: &Owner) -> ClaimedLane;
         recover(id: &SessionId) -> Vec<Damage>;
         renew(lane: &Lane) -> ();

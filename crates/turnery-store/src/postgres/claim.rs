@@ -39,9 +39,12 @@ const CLAIM: &str = concat!(
      begun AS ( \
          INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
          SELECT session_id, $7, $8, $9, $10, $11 FROM taken \
-         WHERE $7::text IS NOT NULL AND head_version = $12 AND last_number + 1 = $13 RETURNING 1) \
+         WHERE $7::text IS NOT NULL AND head_version = $12 AND last_number + 1 = $13 RETURNING session_id), \
+     told AS ( \
+         SELECT pg_notify(current_schema(), begun.session_id) FROM begun \
+         WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())) \
      SELECT seen.*, (SELECT fence FROM taken), EXISTS (SELECT 1 FROM begun), \
-     EXISTS (SELECT 1 FROM hosts WHERE host = $4) FROM seen"
+     EXISTS (SELECT 1 FROM hosts WHERE host = $4), (SELECT count(*) FROM told) FROM seen"
 );
 
 const FREE: &str =

@@ -79,7 +79,10 @@ const STORE_RECOVERED: &str = concat!(
     advance!(),
     " WHERE s.session_id = $1 RETURNING s.session_id, s.head_version), ",
     store_rows!(),
-    " SELECT lane.head_version FROM lane"
+    ", told AS ( \
+         SELECT pg_notify(current_schema(), lane.session_id) FROM lane \
+         WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())) \
+     SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
 );
 
 const SELECT_STORED: &str = "SELECT version, loop_id, parent_loop_id, on_chain, continuation_kind, status, \

@@ -7,6 +7,7 @@ use super::{
     address::PostgresAddress,
     connection::Connection,
     hosts::Hosts,
+    listener::Listener,
     pg_error::PgError,
     pool::{IDLE_TIMEOUT, Pool},
     session_queue::SessionQueues,
@@ -49,6 +50,7 @@ pub(super) struct Shared {
     pub(super) clock: Option<Clock>,
     pub(super) sessions: SessionQueues,
     pub(super) hosts: Hosts,
+    pub(super) listener: Listener,
 }
 
 type Task = std::pin::Pin<Box<dyn Future<Output = ()>>>;
@@ -112,6 +114,7 @@ impl Engine {
                     clock,
                     sessions: SessionQueues::default(),
                     hosts: Hosts::default(),
+                    listener: Listener::default(),
                 });
                 LocalSet::new().block_on(&runtime, run_jobs(&shared, received));
             })

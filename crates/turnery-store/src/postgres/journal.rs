@@ -16,6 +16,7 @@ use crate::{
         journal_events::{encode_events, parse_events},
         row_error::RowError,
     },
+    follow::JournalledEvents,
     list_cursor::format_time,
 };
 use tokio_postgres::Row;
@@ -230,6 +231,45 @@ pub(super) async fn read(
     }
     loops.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
     journal.loops = loops.into_iter().map(|(_, events)| events).collect();
+    Ok(journal)
+}
+
+/// Rows of a journal that followers read.
+const SELECT_FOR_FOLLOWER: &str = "SELECT loop_id, seq, at, body, checksum, entry FROM journal \
+     WHERE session_id = $1 AND (entry >= $2 OR entry = ANY ($3)) ORDER BY entry";
+
+/// Reads the rows with these keys, and those from `from` on, in the order in which they were written. Damaged rows are
+/// left out.
+pub(super) async fn read_for_follower(
+    connection: &Connection,
+    session: &SessionId,
+    from: i64,
+    entries: &[i64],
+) -> Result<Vec<JournalledEvents>, PgError> {
+    let rows = connection
+        .query(SELECT_FOR_FOLLOWER, &[&session.as_str(), &from, &entries])
+        .await?;
+    let bodies = rows.iter().map(|row| Columns(row).text(3));
+    let bodies: Vec<&str> = bodies.collect::<Result<_, _>>()?;
+    let texts = FetchedTexts::fetch(connection, session, bodies).await?;
+    let mut journal: Vec<JournalledEvents> = Vec::new();
+    for row in &rows {
+        let loop_id = LoopId::from(Columns(row).text(0)?);
+        let Ok(events) = read_row(session, row, &loop_id, &texts)? else {
+            continue;
+        };
+        let is_repeated = |earlier: &JournalledEvents| {
+            earlier.loop_id == loop_id && earlier.events.starts_with(&events)
+        };
+        if events.first().is_some_and(|event| event.seq == 0) && !journal.iter().any(is_repeated) {
+            journal.retain(|earlier| earlier.loop_id != loop_id);
+        }
+        journal.push(JournalledEvents {
+            loop_id,
+            entry: Columns(row).integer(5)?,
+            events,
+        });
+    }
     Ok(journal)
 }
 

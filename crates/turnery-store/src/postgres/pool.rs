@@ -44,7 +44,8 @@ impl Pool {
         }
     }
 
-    fn tls(&self) -> Result<&Tls, PgError> {
+    /// Returns the settings of TLS, read on first use.
+    pub(super) fn tls(&self) -> Result<&Tls, PgError> {
         if let Some(tls) = self.tls.get() {
             return Ok(tls);
         }

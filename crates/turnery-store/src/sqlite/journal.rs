@@ -221,6 +221,66 @@ pub(super) const HAS_JOURNAL: &str = concat!(
     " OR EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)"
 );
 
+/// Returns the loops with journalled events, other than a beginning, by their ids. Reads one row of each.
+pub(super) fn journalled_loops(
+    db: &Connection,
+    session: &SessionId,
+) -> Result<Vec<LoopId>, JobError> {
+    let mut select = db.prepare_cached(
+        "SELECT loop_id FROM journal WHERE session_id = ?1 AND loop_id > ?2 ORDER BY loop_id LIMIT 1",
+    )?;
+    let mut loops: Vec<LoopId> = Vec::new();
+    loop {
+        let last = loops.last().map_or("", LoopId::as_str);
+        let mut rows = select.query((session.as_str(), last))?;
+        let Some(row) = rows.next()? else {
+            return Ok(loops);
+        };
+        loops.push(text(row, 0)?.into());
+    }
+}
+
+/// Reads the journalled events of a loop from its row with this first sequence number on, row by row. A beginning is the
+/// first row. Damaged rows are left out.
+pub(super) fn read_from(
+    db: &Connection,
+    session: &SessionId,
+    loop_id: &LoopId,
+    first: u64,
+) -> Result<Vec<Vec<Event>>, JobError> {
+    let mut found = Vec::new();
+    let mut add = |read: ReadEvents| {
+        if let Ok((_, events)) = read
+            && !events.is_empty()
+        {
+            found.push(events);
+        }
+    };
+    if first == 0
+        && let Some(beginning) = StoredBeginning::read(db, session)?
+        && beginning.loop_id == *loop_id
+        && !beginning.is_stale()
+    {
+        add(beginning.events);
+    }
+    let mut select = db.prepare_cached(&format!(
+        "{SELECT_EVENTS} AND loop_id = ?2 AND seq >= ?3 ORDER BY seq"
+    ))?;
+    let mut rows = select.query(params![session.as_str(), loop_id.as_str(), first])?;
+    while let Some(row) = rows.next()? {
+        add(reason_if_damaged(read_row(db, session, row))?);
+    }
+    Ok(found)
+}
+
+/// Returns the loop whose beginning is stored in the row of its session.
+pub(super) fn begun_loop(db: &Connection, session: &SessionId) -> Result<Option<LoopId>, JobError> {
+    let found = StoredBeginning::read(db, session)?;
+    Ok(found
+        .filter(|it| !it.is_stale() && it.events.is_ok())
+        .map(|it| it.loop_id))
+}
+
 /// Returns true if a session has journalled events.
 pub(super) fn has_journal(db: &Connection, session: &SessionId) -> Result<bool, JobError> {
     let mut select = db.prepare_cached(&format!(

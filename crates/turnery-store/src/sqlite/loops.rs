@@ -170,7 +170,7 @@ fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
 }
 
 /// Returns true if a row differs from its checksum, or has none and its first event names another parent.
-fn is_suspect(row: &Row<'_>, id: &SessionId) -> Result<bool, JobError> {
+pub(super) fn is_suspect(row: &Row<'_>, id: &SessionId) -> Result<bool, JobError> {
     Ok(match verify(row, id)? {
         ChecksumVerdict::Matches => false,
         ChecksumVerdict::Differs => true,
@@ -191,7 +191,7 @@ fn loop_keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, JobError> {
     Ok(keys)
 }
 
-fn read_record_with_events(
+pub(super) fn read_record_with_events(
     db: &Connection,
     row: &Row<'_>,
     id: &SessionId,

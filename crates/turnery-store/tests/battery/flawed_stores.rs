@@ -1,6 +1,6 @@
 //! Runs the battery against deliberately broken stores: it must detect each flaw.
 
-use crate::{World, commits, effects, listing, recovery, replay, samples::*, sessions};
+use crate::{World, commits, effects, follow, listing, recovery, replay, samples::*, sessions};
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
@@ -10,9 +10,10 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId, Timestamp};
 use turnery_store::{
-    ClaimedLane, Commit, DailyUsage, Damage, History, Lane, ListPage, ListQuery, NewSession,
-    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
-    SessionInfo, SessionPatch, Store, StoreDescription, StoreFuture, TakenEffect, TranscriptNote,
+    ChangeMark, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowItem, FollowPage,
+    FollowUpdate, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, RepairReport,
+    ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store,
+    StoreDescription, StoreFuture, TakenEffect, TranscriptNote,
 };
 
 /// Flaw of a store.
@@ -60,6 +61,14 @@ enum Flaw {
     TakenForEver,
     /// A postponed effect is free at once.
     NeverPostponed,
+    /// A follower's cursor is one event too far.
+    FollowCursorTooFar,
+    /// A follower's cursor is one event too early.
+    FollowCursorTooEarly,
+    /// A loop that was followed while it ran is sent again when it is stored.
+    FollowStoredAgain,
+    /// A follower is not told that a loop was given up.
+    FollowNotWithdrawn,
 }
 
 /// A correct store behind a flaw.
@@ -76,6 +85,8 @@ struct FlawState {
     tips: HashMap<SessionId, LoopId>,
     /// Effects that the next calls take before those of the store.
     effects: VecDeque<TakenEffect>,
+    /// Items that followers have seen.
+    followed: Vec<FollowItem>,
 }
 
 impl FlawedStore {
@@ -211,6 +222,53 @@ impl Store for FlawedStore {
             }
             Ok(page)
         })
+    }
+
+    fn follow_page(&self, id: &SessionId, from: FollowFrom) -> StoreFuture<'_, FollowPage> {
+        let page = self.inner.follow_page(id, from.clone());
+        let all = self.inner.follow_page(id, FollowFrom::Start);
+        Box::pin(async move {
+            let mut page = page.await?;
+            let all = all.await?.items;
+            let is_event = |item: &FollowItem| matches!(item.update, FollowUpdate::Event(_));
+            match (self.flaw, &from) {
+                (Flaw::FollowCursorTooFar, FollowFrom::After(_))
+                    if page.items.first().is_some_and(is_event) =>
+                {
+                    page.items.remove(0);
+                }
+                (Flaw::FollowCursorTooEarly, FollowFrom::After(cursor)) => {
+                    let seen = self.with_state(|state| state.followed.clone());
+                    let seen = seen.into_iter().find(|item| item.cursor == *cursor);
+                    page.items.splice(..0, seen.filter(is_event));
+                }
+                (Flaw::FollowStoredAgain, _) => {
+                    let stored = page.items.iter().filter_map(|item| match &item.update {
+                        FollowUpdate::LoopStored { loop_id, .. } => Some(loop_id.clone()),
+                        _ => None,
+                    });
+                    if let Some(stored) = stored.last() {
+                        let of_loop = |item: &FollowItem| matches!(&item.update, FollowUpdate::Event(event) if event.loop_id == stored);
+                        page.items.retain(|item| !of_loop(item));
+                        page.items.splice(..0, all.into_iter().filter(of_loop));
+                    }
+                }
+                (Flaw::FollowNotWithdrawn, _) => page
+                    .items
+                    .retain(|item| !matches!(item.update, FollowUpdate::Withdrawn { .. })),
+                _ => {}
+            }
+            self.with_state(|state| state.followed.extend(page.items.clone()));
+            Ok(page)
+        })
+    }
+
+    fn wait_for_change(
+        &self,
+        id: &SessionId,
+        since: Option<ChangeMark>,
+    ) -> StoreFuture<'_, ChangeMark> {
+        self.inner.wait_for_change(id, since)
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
@@ -418,5 +476,13 @@ async fn each_flaw_fails_its_case() {
         RetryStoresEffects: effects::repeated_commit_stores_effects_once,
         TakenForEver: effects::taken_effect_is_free_after_the_lease,
         NeverPostponed: effects::postponed_effect_lets_others_pass,
+        FollowCursorTooFar: follow::follower_sees_each_event_once,
+        FollowCursorTooEarly: follow::follower_sees_each_event_once,
+        FollowStoredAgain: follow::follower_sees_each_event_once,
+        FollowNotWithdrawn: follow::loop_begun_differently_is_withdrawn,
+        FollowCursorTooFar: follow::random_reconnects_lose_nothing,
+        FollowCursorTooEarly: follow::random_reconnects_lose_nothing,
+        FollowStoredAgain: follow::random_reconnects_lose_nothing,
+        FollowNotWithdrawn: follow::random_reconnects_lose_nothing,
     }
 }

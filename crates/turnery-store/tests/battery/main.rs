@@ -13,6 +13,8 @@ mod effects;
 mod export;
 mod files;
 mod flawed_stores;
+mod follow;
+mod follow_processes;
 mod lanes;
 mod lineage;
 mod listing;
