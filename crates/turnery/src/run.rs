@@ -333,8 +333,8 @@ async fn finish_prompt(
     Ok((result?, final_text))
 }
 
-/// Signals that cancel the prompt: SIGINT, SIGHUP and SIGTERM.
-struct TerminationSignals {
+/// Signals that end a command: SIGINT, SIGHUP and SIGTERM.
+pub(crate) struct TerminationSignals {
     /// SIGHUP; `None` if `nohup` started this process.
     hangup: Option<Signal>,
     interrupt: Signal,
@@ -342,7 +342,7 @@ struct TerminationSignals {
 }
 
 impl TerminationSignals {
-    fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             hangup: match watchdog::ignores_hangup() {
                 true => None,
@@ -353,7 +353,7 @@ impl TerminationSignals {
         })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             Some(_) = recv_optional(&mut self.hangup) => {}
             _ = self.interrupt.recv() => {}

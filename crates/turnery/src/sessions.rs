@@ -1,6 +1,7 @@
 //! `turnery sessions`: lists, shows, exports, repairs and deletes stored sessions.
 
 mod damage;
+mod follow;
 mod list;
 pub(crate) mod loop_table;
 mod markdown;
@@ -19,7 +20,7 @@ use crate::{
     args::{GlobalOptions, StoreCommand},
     config::Config,
     logs::print_message,
-    run::exit,
+    run::{TerminationSignals, exit},
     runtime::current_thread_runtime,
     session_address::{AddressError, find_session},
     terminal_text::{format_timestamp, replace_control_chars},
@@ -28,9 +29,10 @@ use serde::Serialize;
 use std::{
     io::{self, Write},
     process::ExitCode,
+    sync::Arc,
 };
 use turnery_engine::{LoopId, LoopRecord, SessionId};
-use turnery_store::{Store, StoreError, lineage::child_loop_ids};
+use turnery_store::{FollowFrom, SessionFollower, Store, StoreError, lineage::child_loop_ids};
 use turnery_tools::escape_invisible_line;
 
 /// Runs the `turnery sessions` commands that need no model.
@@ -39,15 +41,16 @@ pub(crate) fn run(global: &GlobalOptions, what: StoreCommand) -> anyhow::Result<
     let store = app.open_store(None)?;
     let runtime = current_thread_runtime()?;
     let mut out = io::stdout().lock();
-    runtime.block_on(execute(&app, &*store, what, &mut out))
+    runtime.block_on(execute(&app, &store, what, &mut out))
 }
 
 async fn execute(
     app: &App,
-    store: &dyn Store,
+    shared: &Arc<dyn Store>,
     what: StoreCommand,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
+    let store = &**shared;
     let here = resolve_cwd(None).ok();
     let find = async |name: &str| find_session(store, name, here.as_deref()).await;
     match what {
@@ -67,6 +70,27 @@ async fn execute(
                 (false, false) => Shown::Short,
             };
             show_session(store, &find(&id).await?, what, json, out).await
+        }
+        StoreCommand::Follow {
+            id,
+            now,
+            from,
+            until_idle,
+            json,
+        } => {
+            let id = find(&id).await?;
+            recover_session(store, &id).await;
+            let from = match (from, now) {
+                (Some(cursor), _) => FollowFrom::After(cursor),
+                (None, true) => FollowFrom::Now,
+                (None, false) => FollowFrom::Start,
+            };
+            let follower = SessionFollower::new(Arc::clone(shared), id, from);
+            let mut signals = TerminationSignals::listen()?;
+            tokio::select! {
+                done = follow::follow(follower, until_idle, json, out) => done,
+                () = signals.next() => Ok(ExitCode::from(exit::CANCELLED)),
+            }
         }
         StoreCommand::Export { id, file, format } => {
             transfer::export(store, &find(&id).await?, file.as_deref(), format, out).await

@@ -83,6 +83,7 @@ impl FollowCursor {
     }
 
     /// Returns the keys of the last rows of the open loops.
+    #[cfg(feature = "postgres")]
     pub(crate) fn open_entries(&self) -> impl Iterator<Item = i64> {
         self.open.iter().map(|open| open.entry)
     }

@@ -243,11 +243,11 @@ impl Store for FlawedStore {
                     page.items.splice(..0, seen.filter(is_event));
                 }
                 (Flaw::FollowStoredAgain, _) => {
-                    let stored = page.items.iter().filter_map(|item| match &item.update {
+                    let mut stored = page.items.iter().filter_map(|item| match &item.update {
                         FollowUpdate::LoopStored { loop_id, .. } => Some(loop_id.clone()),
                         _ => None,
                     });
-                    if let Some(stored) = stored.last() {
+                    if let Some(stored) = stored.next_back() {
                         let of_loop = |item: &FollowItem| matches!(&item.update, FollowUpdate::Event(event) if event.loop_id == stored);
                         page.items.retain(|item| !of_loop(item));
                         page.items.splice(..0, all.into_iter().filter(of_loop));

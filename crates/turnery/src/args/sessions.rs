@@ -4,6 +4,7 @@ use super::RunOptions;
 use crate::config::values;
 use clap::{ArgGroup, Args as Group, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use turnery_store::FollowCursor;
 
 /// `turnery sessions`.
 #[derive(Debug, Group)]
@@ -158,6 +159,36 @@ Examples:
         #[arg(long)]
         tools: bool,
         /// Print its records as a JSON array; with --tools, its tool calls.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session like `show`, then what happens in it, until Ctrl-C. It may run in any process.
+    #[command(after_help = "\
+Shows whole messages and tool calls as soon as they are stored, not the words of an answer while it is \
+written. The session is not disturbed. With --json, each line has a cursor: with --from, a later run, \
+also on another machine with the same store, goes on behind that line.
+
+Exit codes: 0 nothing is running any more (--until-idle), 1 the session cannot be read or was deleted, \
+130 stopped by Ctrl-C.
+
+Examples:
+  turnery sessions follow latest
+  turnery sessions follow latest --now --until-idle
+  turnery sessions follow 0198f3a2 --json | jq -r .cursor")]
+    Follow {
+        /// The session: an id, the start of one, `latest` or a number.
+        #[arg(value_name = "SESSION")]
+        id: String,
+        /// Begin with the running prompt, or with the next one.
+        #[arg(long)]
+        now: bool,
+        /// Begin behind this cursor.
+        #[arg(long, value_name = "CURSOR", conflicts_with = "now")]
+        from: Option<FollowCursor>,
+        /// Stop as soon as no prompt is running.
+        #[arg(long)]
+        until_idle: bool,
+        /// Print one JSON object per line: each event and its cursor.
         #[arg(long)]
         json: bool,
     },

@@ -1,6 +1,6 @@
 //! Prints the messages of a session as readable text.
 
-use super::tool_calls::tool_calls;
+use super::tool_calls::{CallRecord, tool_calls};
 use crate::{
     run::loop_number,
     terminal_text::{Paint, first_line, render_diff, replace_control_chars},
@@ -37,46 +37,57 @@ pub(super) fn write_transcript(
             Vec::new()
         };
         for message in &record.messages {
-            match &message.message {
-                Message::User { content } => {
-                    writeln!(out)?;
-                    write_content("> ", content, is_full, out)?;
-                }
-                Message::Assistant { content, error, .. } => {
-                    write_content("", content, is_full, out)?;
-                    if let Some(error) = error {
-                        writeln!(out, "✗ {}", first_line(error, RESULT_WIDTH))?;
-                    }
-                }
-                Message::System { text } => {
-                    writeln!(out, "· {}", replace_control_chars(text.trim_end()))?
-                }
-                Message::ToolResult {
-                    call_id,
-                    tool_name,
-                    content,
-                    is_error,
-                } if is_full => {
-                    let mark = if *is_error { "✗" } else { "✓" };
-                    writeln!(out, "  {mark} {}", escape_invisible_line(tool_name))?;
-                    write_content("    ", content, is_full, out)?;
-                    let call = calls.iter().find(|call| call.id == call_id);
-                    write_diffs(call.map_or(&[], |call| call.artifacts), out)?;
-                }
-                Message::ToolResult {
-                    content, is_error, ..
-                } => {
-                    let mark = if *is_error { "✗" } else { "✓" };
-                    let text = content.iter().find_map(Content::as_text).unwrap_or("");
-                    writeln!(out, "  {mark} {}", first_line(text, RESULT_WIDTH))?;
-                }
-            }
+            write_message(&message.message, &calls, is_full, out)?;
         }
         if let Some(rejection) = &record.rejection {
             writeln!(out, "✗ {}", replace_control_chars(rejection))?;
         }
     }
     Ok(())
+}
+
+/// Writes a message. With `is_full`, the results of `calls` are whole and followed by their changes to files.
+pub(super) fn write_message(
+    message: &Message,
+    calls: &[CallRecord<'_>],
+    is_full: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match message {
+        Message::User { content } => {
+            writeln!(out)?;
+            write_content("> ", content, is_full, out)
+        }
+        Message::Assistant { content, error, .. } => {
+            write_content("", content, is_full, out)?;
+            match error {
+                Some(error) => writeln!(out, "✗ {}", first_line(error, RESULT_WIDTH)),
+                None => Ok(()),
+            }
+        }
+        Message::System { text } => {
+            writeln!(out, "· {}", replace_control_chars(text.trim_end()))
+        }
+        Message::ToolResult {
+            call_id,
+            tool_name,
+            content,
+            is_error,
+        } if is_full => {
+            let mark = if *is_error { "✗" } else { "✓" };
+            writeln!(out, "  {mark} {}", escape_invisible_line(tool_name))?;
+            write_content("    ", content, is_full, out)?;
+            let call = calls.iter().find(|call| call.id == call_id);
+            write_diffs(call.map_or(&[], |call| call.artifacts), out)
+        }
+        Message::ToolResult {
+            content, is_error, ..
+        } => {
+            let mark = if *is_error { "✗" } else { "✓" };
+            let text = content.iter().find_map(Content::as_text).unwrap_or("");
+            writeln!(out, "  {mark} {}", first_line(text, RESULT_WIDTH))
+        }
+    }
 }
 
 /// Writes the changes to files that a call has made.
