@@ -44,6 +44,7 @@ mod responses_api;
 mod run;
 mod sandbox;
 mod session_addresses;
+mod session_follow;
 mod session_search;
 mod session_show;
 mod session_upkeep;

@@ -198,7 +198,6 @@ async fn forgotten_number_of_a_lost_loop_is_caught() {
 }
 
 /// The next claim would ignore the journal of a stored loop, but every append would make it longer.
-// proves: C-12
 async fn commit_leaves_no_journal_row(world: &World, schema: &str) {
     let lane = commits::claim_new_session(world).await;
     let id = loop_id("s1", 1);
