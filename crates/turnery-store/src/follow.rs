@@ -4,11 +4,9 @@
 //! sees whole messages and tool calls, as they are journalled, but no fragments of them.
 
 mod cursor;
-mod follower;
 mod merge;
 
 pub use cursor::{FollowCursor, FollowCursorError};
-pub use follower::{FollowUpdates, SessionFollower};
 pub(crate) use merge::{FollowRead, JournalledEvents, StoredLoop, merge};
 
 use crate::{Damage, StoreError};

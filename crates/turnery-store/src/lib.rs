@@ -30,10 +30,12 @@ pub mod replay;
 #[expect(dead_code, reason = "some samples are for other tests")]
 mod samples;
 pub mod search;
+pub mod session_follower;
 #[cfg(test)]
 mod simulation;
 pub mod sqlite;
 pub mod store;
+pub mod store_error;
 mod store_walk;
 pub mod upkeep;
 
@@ -43,7 +45,7 @@ pub use durability::Durability;
 pub use export::{ImportError, SessionDocument};
 pub use follow::{
     ChangeMark, FollowCursor, FollowCursorError, FollowFrom, FollowItem, FollowPage, FollowUpdate,
-    FollowUpdates, MAX_CHANGE_WAIT, SessionFollower,
+    MAX_CHANGE_WAIT,
 };
 pub use lease::LEASE_DURATION;
 pub use list_cursor::PAGE_SIZE;
@@ -53,10 +55,12 @@ pub use pending_effect::{MAX_EFFECT_DELAY, NextEffect, PendingEffect, TakenEffec
 pub use postgres::{PostgresAddress, PostgresAddressError, PostgresStore};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
 pub use search::{SEARCH_PAGE_SIZE, SearchHit, SearchPage, SearchQuery};
+pub use session_follower::{FollowUpdates, SessionFollower};
 pub use sqlite::{InlineRuntime, SqliteStore};
 pub use store::{
     ArchivedFilter, ClaimOutcome, ClaimedLane, Commit, Lane, ListPage, ListQuery, LoopBeginning,
-    NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
-    StoreFuture, TranscriptNote,
+    NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreFuture,
+    TranscriptNote,
 };
+pub use store_error::StoreError;
 pub use upkeep::{DailyUsage, SpaceReport, StoreDescription};

@@ -1,6 +1,6 @@
 //! Encodes the place of a follower as an opaque text that any process can go on from.
 
-use crate::{SessionInfo, StoreError, list_cursor::to_hex};
+use crate::{StoreError, list_cursor::to_hex};
 use crc32fast::Hasher;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, io, str::FromStr};
@@ -17,13 +17,13 @@ pub struct FollowCursor {
     /// Last loop that was sent to its end.
     pub(super) after: Option<LoopId>,
     /// Loops that were sent in part.
-    pub(super) open: Vec<OpenLoop>,
+    pub(super) open: Vec<FollowedLoop>,
 }
 
 /// Loop that was sent in part. Its last row is identified by content, since a loop may be given up, and another one
 /// begin with the same id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct OpenLoop {
+pub(super) struct FollowedLoop {
     pub(super) loop_id: LoopId,
     /// Key of the journal row with the last event that was sent; 0 if the store has none.
     pub(super) entry: i64,
@@ -40,7 +40,7 @@ pub(super) struct OpenLoop {
 struct CursorFields {
     session: u32,
     after: Option<LoopId>,
-    open: Vec<OpenLoop>,
+    open: Vec<FollowedLoop>,
 }
 
 /// Error of a text that is not the cursor of a followed session.
@@ -113,7 +113,7 @@ impl FollowCursor {
         open.checksum == sent.fold(0, add_to_checksum)
     }
 
-    pub(super) fn open_loop(&self, loop_id: &LoopId) -> Option<&OpenLoop> {
+    pub(super) fn open_loop(&self, loop_id: &LoopId) -> Option<&FollowedLoop> {
         self.open.iter().find(|open| open.loop_id == *loop_id)
     }
 
@@ -138,7 +138,7 @@ impl FollowCursor {
             }
         };
         self.close_loop(&event.loop_id);
-        self.open.push(OpenLoop {
+        self.open.push(FollowedLoop {
             loop_id: event.loop_id.clone(),
             entry,
             first,
@@ -266,13 +266,6 @@ impl<'de> Deserialize<'de> for FollowCursor {
     }
 }
 
-impl SessionInfo {
-    /// Returns the time of creation as cursors identify it.
-    pub(crate) fn creation_text(&self) -> String {
-        crate::list_cursor::format_time(self.created_at)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +273,7 @@ mod tests {
 
     fn cursor() -> FollowCursor {
         FollowCursor {
-            open: vec![OpenLoop {
+            open: vec![FollowedLoop {
                 loop_id: "s1.cfg.2".into(),
                 entry: 7,
                 first: 3,

@@ -29,8 +29,8 @@ const SELECT_KEYS: &str = "SELECT loop, octet_length(log)::bigint FROM loops \
 /// Limit in [`SELECT_KEYS`].
 const MAX_LOOPS: usize = 64;
 
-/// Place of a cursor in a session.
-struct Place {
+/// FollowPlace of a cursor in a session.
+struct FollowPlace {
     created_at: String,
     /// Key of the last loop that was sent.
     after: Option<i64>,
@@ -38,7 +38,7 @@ struct Place {
     newest: Option<(i64, LoopId)>,
 }
 
-impl Place {
+impl FollowPlace {
     async fn read(
         connection: &Connection,
         id: &SessionId,
@@ -68,7 +68,7 @@ pub(super) async fn read_page(
     let cursor = match from {
         FollowFrom::After(cursor) => cursor.clone(),
         FollowFrom::Start | FollowFrom::Now => {
-            let place = Place::read(connection, id, None).await?;
+            let place = FollowPlace::read(connection, id, None).await?;
             let newest = place.newest.map(|(_, loop_id)| loop_id);
             let after = newest.filter(|_| *from == FollowFrom::Now);
             FollowCursor::new(&place.created_at, after)
@@ -76,7 +76,7 @@ pub(super) async fn read_page(
     };
     // Before the loops: a loop that is stored meanwhile is found there.
     let journal = read_journal(connection, id, &cursor).await?;
-    let place = Place::read(connection, id, cursor.after()).await?;
+    let place = FollowPlace::read(connection, id, cursor.after()).await?;
     cursor.check_session(&place.created_at)?;
     let after = match (cursor.after(), place.after) {
         (Some(_), None) => return Err(cursor.error().into()),

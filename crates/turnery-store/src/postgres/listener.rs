@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, watch},
     task::spawn_local,
     time::{Instant, MissedTickBehavior, interval, sleep},
 };
@@ -113,18 +113,17 @@ async fn listen(shared: Rc<Shared>) {
 }
 
 /// Listens until nothing is followed any more, or the connection is lost.
-async fn listen_once(shared: &Shared) -> Result<(), PgError> {
+async fn listen_once(shared: &Rc<Shared>) -> Result<(), PgError> {
     let (address, listener) = (&shared.pool.address, &shared.listener);
     let connected = address.config.connect(shared.pool.tls()?.clone()).await;
     let (client, mut connection) = connected.map_err(PgError::Connect)?;
-    let (sender, mut announced) = mpsc::unbounded_channel();
-    let task = spawn_local(async move {
+    let announced = Rc::clone(shared);
+    let mut task = AbortOnDrop(spawn_local(async move {
         let mut messages = poll_fn(move |cx| connection.poll_message(cx));
         while let Some(message) = messages.next().await {
             match message {
                 Ok(AsyncMessage::Notification(announcement)) => {
-                    // The receiver is gone once nobody listens.
-                    let _ = sender.send(announcement.payload().to_owned());
+                    announced.listener.note_change(announcement.payload());
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -133,8 +132,7 @@ async fn listen_once(shared: &Shared) -> Result<(), PgError> {
                 }
             }
         }
-    });
-    let ended = AbortOnDrop(task);
+    }));
     let channel = quote_name(&address.schema);
     let settings = format!("SET search_path = {channel}; LISTEN {channel}");
     client.batch_execute(&settings).await?;
@@ -142,10 +140,8 @@ async fn listen_once(shared: &Shared) -> Result<(), PgError> {
     renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            announcement = announced.recv() => match announcement {
-                Some(session) => listener.note_change(&session),
-                None => break,
-            },
+            // The connection has ended.
+            _ = &mut task.0 => break,
             // The first tick is immediate.
             _ = renewal.tick() => {
                 if !follow(&client, listener).await? {
@@ -157,7 +153,6 @@ async fn listen_once(shared: &Shared) -> Result<(), PgError> {
             }
         }
     }
-    drop(ended);
     match listener.used_sessions().is_empty() {
         true => Ok(()),
         false => Err(PgError::Unusable("the connection was lost".to_owned())),

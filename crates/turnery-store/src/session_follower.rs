@@ -1,7 +1,6 @@
 //! Follows a session until the caller stops, over changes and lost connections.
 
-use super::{ChangeMark, FollowCursor, FollowFrom, FollowItem};
-use crate::{Store, StoreError};
+use crate::{ChangeMark, FollowCursor, FollowFrom, FollowItem, Store, StoreError};
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use std::{collections::VecDeque, sync::Arc};
 use turnery_engine::SessionId;
