@@ -199,7 +199,9 @@ impl ModelSession {
         Ok(version)
     }
 
-    fn append(&mut self, id: &str, number: u32, count: usize) {
+    /// Journals the first events of a loop. `is_server` tells that a row may arrive twice, the second time late: then
+    /// events that are known begin nothing anew.
+    fn append(&mut self, id: &str, number: u32, count: usize, is_server: bool) {
         let stored = self
             .loops
             .iter()
@@ -207,7 +209,10 @@ impl ModelSession {
         if !stored {
             let parent = self.parent(id, number);
             let all = with_parent(events(id, number, "Why?"), parent.as_ref());
-            self.journal.insert(number, all[..count].to_vec());
+            let known = self.journal.entry(number).or_default();
+            if !(is_server && known.starts_with(&all[..count])) {
+                *known = all[..count].to_vec();
+            }
         }
     }
 }
@@ -327,7 +332,7 @@ impl StoreModel {
                 store.append(&lane, &loop_id(id, number), all[..count].to_vec());
                 let session = self.sessions.get_mut(id);
                 if let Some(session) = session.filter(|session| session.holds(o, fence)) {
-                    session.append(id, number, count);
+                    session.append(id, number, count, world.has_heartbeat);
                 }
             }
             StoreOp::Commit(s, o, change) => {
