@@ -2,6 +2,7 @@
 
 use crate::{World, samples::*, search::say};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use turnery_store::{ListQuery, SearchQuery, SessionPatch, Store};
 
 const SESSIONS: [&str; 5] = ["s1", "s2", "s3", "s4", "s5"];
@@ -121,7 +122,14 @@ async fn compare(steps: &[Step]) {
     let mut worlds = vec![World::memory(), World::sqlite()];
     #[cfg(feature = "postgres")]
     worlds.push(World::postgres());
+    let mut deleted = HashSet::new();
     for (place, step) in steps.iter().enumerate() {
+        match step {
+            // Ids of sessions are not used again.
+            Step::Say(at, ..) if deleted.contains(at.get(&SESSIONS)) => continue,
+            Step::Delete(at) => _ = deleted.insert(*at.get(&SESSIONS)),
+            _ => {}
+        }
         let mut results = Vec::new();
         for world in &worlds {
             results.push(take_step(&*world.store, step).await);
@@ -134,7 +142,7 @@ async fn compare(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn stores_find_the_same_in_random_sessions(steps in prop::collection::vec(step(), 1..50)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

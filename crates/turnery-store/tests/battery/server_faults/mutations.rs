@@ -79,8 +79,10 @@ const NO_HEARTBEAT: Replacement = instead(
     "WHERE h.host = lane.host AND false AND",
 );
 
-const EFFECT_IS_NOT_HELD: Replacement =
-    instead("h.process, o.held_until,", "h.process, NULL::timestamptz,");
+const EFFECT_IS_NOT_HELD: Replacement = instead(
+    "held_until = $5",
+    "held_until = $5::timestamptz - interval '1 day'",
+);
 
 const LOST_NUMBER_IS_FORGOTTEN: Replacement =
     instead("AND last_number < $2", "AND last_number < $2 AND false");
