@@ -1,12 +1,14 @@
 //! Follows a session that may run in another process: stored loops first, then what is journalled of the running ones.
 //!
-//! A store reads what is new after a cursor; [`merge`](merge::merge) turns it into updates, each with the cursor after it. A follower
-//! sees whole messages and tool calls, as they are journalled, but no fragments of them.
+//! A store reads what is new after a cursor; [`merge`](merge::merge) turns it into updates, each with the cursor after
+//! it. A follower sees whole messages and tool calls, as they are journalled, but no fragments of them.
 
 mod cursor;
 mod merge;
 
 pub use cursor::{FollowCursor, FollowCursorError};
+#[cfg(feature = "postgres")]
+pub(crate) use merge::is_journal_continued;
 pub(crate) use merge::{FollowRead, JournalledEvents, StoredLoop, merge};
 
 use crate::{Damage, StoreError};

@@ -4,9 +4,9 @@ use super::{
     FollowCursor, FollowItem, FollowPage, FollowUpdate,
     cursor::{is_journalled, is_sent},
 };
-use crate::Damage;
-use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{Event, LoopId, LoopRecord};
+use crate::{Damage, DamagedPart};
+use std::{collections::HashSet, fmt::Display, sync::Arc};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 
 /// Stored loop with its events.
 pub(crate) struct StoredLoop {
@@ -22,8 +22,8 @@ pub(crate) struct JournalledEvents {
     pub(crate) events: Vec<Event>,
 }
 
-/// What a store has read after a cursor. The journal was read before the loops, or at the same moment, so that a loop
-/// that is in neither was given up.
+/// Rows of a store after a cursor. The journal was read before the loops, or at the same moment, so that a loop that is
+/// in neither was given up.
 #[derive(Default)]
 pub(crate) struct FollowRead {
     /// Rows of running loops, in the order in which they were written within each loop. Of an open loop, at least the
@@ -33,6 +33,37 @@ pub(crate) struct FollowRead {
     pub(crate) stored: Vec<Result<StoredLoop, (LoopId, Damage)>>,
     /// True if there are more stored loops.
     pub(crate) has_more: bool,
+}
+
+impl FollowRead {
+    /// Adds a stored loop, or the damage for which it cannot be read.
+    pub(crate) fn add_loop(
+        &mut self,
+        session: &SessionId,
+        loop_id: LoopId,
+        found: Result<StoredLoop, impl Display>,
+    ) {
+        self.stored.push(match found {
+            Ok(stored) => Ok(stored),
+            Err(reason) => {
+                let part = DamagedPart::Loop {
+                    loop_id: loop_id.clone(),
+                };
+                let damage = Damage::new(session, part, format!("cannot be read: {reason}"));
+                Err((loop_id, damage))
+            }
+        });
+    }
+}
+
+/// Returns true if the rows of an open loop go on behind the last event that was sent of it.
+pub(crate) fn is_journal_continued(
+    cursor: &FollowCursor,
+    loop_id: &LoopId,
+    rows: &[JournalledEvents],
+) -> bool {
+    let mut of_loop = rows.iter().filter(|row| row.loop_id == *loop_id).peekable();
+    of_loop.peek().is_some() && cursor.is_continued(loop_id, of_loop.flat_map(|row| &row.events))
 }
 
 /// Returns the updates after `cursor`.
@@ -119,10 +150,7 @@ impl Merger {
     fn add_journal(&mut self, rows: &[JournalledEvents]) {
         let opened: Vec<LoopId> = self.cursor.open_loops().cloned().collect();
         for loop_id in &opened {
-            let mut of_loop = rows.iter().filter(|row| row.loop_id == *loop_id);
-            let is_journalled = of_loop.clone().next().is_some();
-            let events = of_loop.by_ref().flat_map(|row| &row.events);
-            if !is_journalled || !self.cursor.is_continued(loop_id, events) {
+            if !is_journal_continued(&self.cursor, loop_id, rows) {
                 self.withdraw(loop_id);
             }
         }

@@ -6,6 +6,7 @@ use super::{
     engine::{CALL_TIMEOUT, Shared},
     journal::{self, JournalRow},
     lanes::{self, LANE_ROW_COLUMNS, PgLaneRow, lane_columns},
+    listener::tell_followers,
     pg_error::PgError,
     rows::{Columns, to_integer},
     sessions::session_columns,
@@ -40,10 +41,9 @@ const CLAIM: &str = concat!(
          INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
          SELECT session_id, $7, $8, $9, $10, $11 FROM taken \
          WHERE $7::text IS NOT NULL AND head_version = $12 AND last_number + 1 = $13 RETURNING session_id), \
-     told AS ( \
-         SELECT pg_notify(current_schema(), begun.session_id) FROM begun \
-         WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())) \
-     SELECT seen.*, (SELECT fence FROM taken), EXISTS (SELECT 1 FROM begun), \
+     told AS (",
+    tell_followers!("begun"),
+    ") SELECT seen.*, (SELECT fence FROM taken), EXISTS (SELECT 1 FROM begun), \
      EXISTS (SELECT 1 FROM hosts WHERE host = $4), (SELECT count(*) FROM told) FROM seen"
 );
 

@@ -5,6 +5,7 @@ use super::{
     engine::Shared,
     escape::escape,
     lanes,
+    listener::tell_followers,
     pg_error::PgError,
     rows::{Columns, to_integer},
     session_queue::SessionQueue,
@@ -67,10 +68,9 @@ const COMMIT: &str = concat!(
          FROM lane, unnest($25::text[], $26::text[], $27::text[], $28::text[], $29::bigint[]) \
              WITH ORDINALITY AS t (session_id, key, tool_name, effect, checksum, place) \
          JOIN sessions p ON p.session_id = t.session_id ORDER BY t.place ON CONFLICT DO NOTHING), \
-     told AS ( \
-         SELECT pg_notify(current_schema(), lane.session_id) FROM lane \
-         WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())) \
-     SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+     told AS (",
+    tell_followers!("lane"),
+    ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
 );
 
 /// Stores recovered loops in a locked session.
@@ -79,10 +79,9 @@ const STORE_RECOVERED: &str = concat!(
     advance!(),
     " WHERE s.session_id = $1 RETURNING s.session_id, s.head_version), ",
     store_rows!(),
-    ", told AS ( \
-         SELECT pg_notify(current_schema(), lane.session_id) FROM lane \
-         WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())) \
-     SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+    ", told AS (",
+    tell_followers!("lane"),
+    ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
 );
 
 const SELECT_STORED: &str = "SELECT version, loop_id, parent_loop_id, on_chain, continuation_kind, status, \

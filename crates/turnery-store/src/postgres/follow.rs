@@ -8,9 +8,11 @@ use super::{
     rows::Columns,
 };
 use crate::{
-    Damage, DamagedPart, FollowCursor, FollowFrom, FollowPage, StoreError,
+    FollowCursor, FollowFrom, FollowPage, StoreError,
     encoding::row_error::RowError,
-    follow::{FOLLOW_PAGE_BYTES, FollowRead, JournalledEvents, StoredLoop, merge},
+    follow::{
+        FOLLOW_PAGE_BYTES, FollowRead, JournalledEvents, StoredLoop, is_journal_continued, merge,
+    },
 };
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
@@ -29,7 +31,7 @@ const SELECT_KEYS: &str = "SELECT loop, octet_length(log)::bigint FROM loops \
 /// Limit in [`SELECT_KEYS`].
 const MAX_LOOPS: usize = 64;
 
-/// FollowPlace of a cursor in a session.
+/// Place of a cursor in a session.
 struct FollowPlace {
     created_at: String,
     /// Key of the last loop that was sent.
@@ -102,11 +104,9 @@ async fn read_journal(
     let entries: Vec<i64> = cursor.open_entries().collect();
     let from = entries.iter().copied().max().unwrap_or(0);
     let journal = journal::read_for_follower(connection, id, from, &entries).await?;
-    let is_continued = cursor.open_loops().all(|loop_id| {
-        let mut rows = journal.iter().filter(|row| row.loop_id == *loop_id);
-        let is_there = rows.clone().next().is_some();
-        is_there && cursor.is_continued(loop_id, rows.by_ref().flat_map(|row| &row.events))
-    });
+    let is_continued = cursor
+        .open_loops()
+        .all(|loop_id| is_journal_continued(cursor, loop_id, &journal));
     match is_continued || from == 0 {
         true => Ok(journal),
         false => journal::read_for_follower(connection, id, 0, &[]).await,
@@ -142,20 +142,14 @@ async fn read_loops(
                 true => row.read_record_with_events()?,
                 false => Err(RowError::Invalid("its checksum does not match".to_owned())),
             };
-        read.stored.push(match record {
+        let found = match record {
             Ok(record) => Ok(StoredLoop {
                 version: row.version()?,
                 record: Arc::new(record),
             }),
-            Err(reason) => {
-                let loop_id = LoopId::from(row.loop_id()?);
-                let part = DamagedPart::Loop {
-                    loop_id: loop_id.clone(),
-                };
-                let damage = Damage::new(id, part, format!("cannot be read: {reason}"));
-                Err((loop_id, damage))
-            }
-        });
+            Err(reason) => Err(reason),
+        };
+        read.add_loop(id, row.loop_id()?.into(), found);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::{
     commit,
     connection::Connection,
     engine::{CALL_TIMEOUT, Shared},
+    listener::tell_followers,
     pg_error::PgError,
     rows::{Columns, to_integer},
     session_queue::{SessionQueue, WaitingAppend},
@@ -24,7 +25,8 @@ use turnery_engine::{Event, LoopId, SessionId};
 
 /// Journals events under a lane, except those of loops that are stored. The lock keeps the next claim from overlooking
 /// them.
-const APPEND: &str = "WITH lane AS ( \
+const APPEND: &str = concat!(
+    "WITH lane AS ( \
          SELECT session_id FROM sessions WHERE session_id = $1 AND owner_id = $2 AND fence = $3 FOR SHARE), \
      long AS ( \
          INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
@@ -35,9 +37,9 @@ const APPEND: &str = "WITH lane AS ( \
          FROM lane, unnest($4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[]) \
              WITH ORDINALITY AS t (loop_id, seq, at, body, checksum, place) \
          WHERE NOT EXISTS (SELECT 1 FROM loops l WHERE l.session_id = $1 AND l.loop_id = t.loop_id) \
-         ORDER BY t.place) \
-     SELECT pg_notify(current_schema(), lane.session_id) FROM lane \
-     WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())";
+         ORDER BY t.place) ",
+    tell_followers!("lane")
+);
 
 const EXISTS: &str = "SELECT 1 FROM journal WHERE session_id = $1 LIMIT 1";
 

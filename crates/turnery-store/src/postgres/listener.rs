@@ -37,6 +37,21 @@ const FOLLOW: &str = "WITH expired AS ( \
      WHERE session_id = ANY ($1) ORDER BY session_id \
      ON CONFLICT (session_id) DO UPDATE SET until = greatest(followers.until, excluded.until)";
 
+/// Query that announces a change to the followers of session `$1`: a notification for each row of a part of the statement
+/// that has the id of the session.
+macro_rules! tell_followers {
+    ($part:literal) => {
+        concat!(
+            "SELECT pg_notify(current_schema(), ",
+            $part,
+            ".session_id) FROM ",
+            $part,
+            " WHERE EXISTS (SELECT 1 FROM followers f WHERE f.session_id = $1 AND f.until > clock_timestamp())"
+        )
+    };
+}
+pub(super) use tell_followers;
+
 /// Changes of sessions, as announced by the server.
 #[derive(Default)]
 pub(super) struct Listener {

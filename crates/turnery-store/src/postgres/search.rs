@@ -6,19 +6,17 @@
 use super::{
     connection::Connection,
     engine::{CALL_TIMEOUT, Shared},
-    escape::escape,
     pg_error::PgError,
     rows::Columns,
     search_index::{self, read_messages},
-    sessions::{COLUMN_COUNT, session_columns, session_from_row},
+    sessions::{COLUMN_COUNT, ListParameters, session_columns, session_from_row},
     texts::FetchedTexts,
 };
 use crate::{
-    ArchivedFilter, SearchHit, SearchPage, SearchQuery, StoreError,
-    list_cursor::ListCursor,
+    SearchHit, SearchPage, SearchQuery, StoreError,
     search::{SearchTerm, SearchTerms, page_size, searched_texts, snippet},
 };
-use std::{borrow::Cow, fmt::Write as _};
+use std::fmt::Write as _;
 use tokio_postgres::Row;
 
 /// The server knows nothing of new tables, and little of the cost of cutting a chunk into words.
@@ -65,15 +63,9 @@ const SELECT_MESSAGES: &str = "SELECT l.session_id, l.messages \
 /// Searches, after adding what was stored since the last search.
 pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<SearchPage, StoreError> {
     let terms = SearchTerms::parse(&query.text);
-    let start = query.list.cursor.as_deref().map(ListCursor::decode);
-    let start = start.transpose()?;
-    let folder = match &query.list.folder {
-        // No session is stored for a folder whose name is not UTF-8.
-        Some(folder) => match folder.to_str() {
-            Some(folder) => Some(escape(folder)),
-            None => return Ok(SearchPage::default()),
-        },
-        None => None,
+    let list = &query.list;
+    let Some(parameters) = ListParameters::new(list, page_size(list))? else {
+        return Ok(SearchPage::default());
     };
     if terms.is_empty() {
         return Ok(SearchPage::default());
@@ -81,7 +73,7 @@ pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<Search
     search_index::update(shared).await?;
     shared
         .run(CALL_TIMEOUT, async |connection| {
-            find(connection, &terms, &query, start.as_ref(), folder.as_ref()).await
+            find(connection, &terms, &parameters, list.spawned).await
         })
         .await
 }
@@ -89,25 +81,13 @@ pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<Search
 async fn find(
     connection: &Connection,
     terms: &SearchTerms,
-    query: &SearchQuery,
-    start: Option<&ListCursor>,
-    folder: Option<&Cow<'_, str>>,
+    parameters: &ListParameters<'_>,
+    spawned: bool,
 ) -> Result<SearchPage, PgError> {
     let queries: Vec<String> = terms.iter().map(to_tsquery).collect();
     let needles: Vec<String> = terms.iter().map(to_needle).collect();
     let are_phrases: Vec<bool> = terms.iter().map(|term| term.words.len() > 1).collect();
-    // A text greater than every time starts at the top.
-    let (before, below) = match start {
-        Some(start) => (start.updated_at.as_str(), start.id.as_str()),
-        None => ("~", ""),
-    };
-    let archived = match query.list.archived {
-        ArchivedFilter::Exclude => Some(false),
-        ArchivedFilter::Include => None,
-        ArchivedFilter::Only => Some(true),
-    };
-    let limit = page_size(&query.list);
-    let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+    let (before, below) = parameters.start();
     let rows = connection
         .begin(
             BEGIN,
@@ -118,33 +98,24 @@ async fn find(
                 &are_phrases,
                 &before,
                 &below,
-                &one_more,
-                &folder,
-                &query.list.spawned,
-                &archived,
+                &parameters.row_limit(),
+                &parameters.folder,
+                &spawned,
+                &parameters.archived,
             ],
         )
         .await?;
-    let mut page = SearchPage::default();
-    for row in rows.iter().take(limit).map(Columns) {
-        page.hits.push(SearchHit {
-            session: session_from_row(row)?,
+    let (rows, next_cursor) = parameters.split(&rows)?;
+    let hits = rows.iter().map(|row| {
+        Ok(SearchHit {
+            session: session_from_row(Columns(row))?,
             snippet: None,
-        });
-    }
-    if rows.len() > limit
-        && let Some(row) = rows.get(limit.saturating_sub(1)).map(Columns)
-    {
-        let last = ListCursor {
-            updated_at: row.text(7)?.to_owned(),
-            id: row.text(0)?.into(),
-        };
-        page.next_cursor = Some(last.encode());
-    }
-    let rows = rows.get(..limit.min(rows.len())).unwrap_or_default();
-    add_snippets(connection, terms, rows, &mut page.hits).await?;
+        })
+    });
+    let mut hits = hits.collect::<Result<Vec<_>, PgError>>()?;
+    add_snippets(connection, terms, rows, &mut hits).await?;
     connection.commit().await?;
-    Ok(page)
+    Ok(SearchPage { hits, next_cursor })
 }
 
 /// Loops of a session, in one of which a term has its first place.

@@ -15,6 +15,7 @@ use crate::{
 };
 use serde::de::DeserializeOwned;
 use std::{borrow::Cow, path::Path};
+use tokio_postgres::Row;
 use turnery_engine::SessionId;
 
 /// Columns of the metadata of a session `s`.
@@ -120,68 +121,107 @@ pub(super) async fn get(connection: &Connection, id: &SessionId) -> Result<Sessi
     session_from_row(Columns(&row))
 }
 
+/// Parameters of a statement that lists sessions, and the page that it fills.
+pub(super) struct ListParameters<'q> {
+    start: Option<ListCursor>,
+    pub(super) folder: Option<Cow<'q, str>>,
+    pub(super) archived: Option<bool>,
+    limit: usize,
+}
+
+impl<'q> ListParameters<'q> {
+    /// Returns the parameters of a page with at most `limit` sessions; `None` if no session can be on it.
+    pub(super) fn new(query: &'q ListQuery, limit: usize) -> Result<Option<Self>, StoreError> {
+        let start = query.cursor.as_deref().map(ListCursor::decode);
+        let start = start.transpose()?;
+        let folder = match &query.folder {
+            // No session is stored for a folder whose name is not UTF-8.
+            Some(folder) => match folder.to_str() {
+                Some(folder) => Some(escape(folder)),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let archived = match query.archived {
+            ArchivedFilter::Exclude => Some(false),
+            ArchivedFilter::Include => None,
+            ArchivedFilter::Only => Some(true),
+        };
+        Ok(Some(Self {
+            start,
+            folder,
+            archived,
+            limit,
+        }))
+    }
+
+    /// Returns the time and the id below which the page begins.
+    pub(super) fn start(&self) -> (&str, &str) {
+        match &self.start {
+            Some(start) => (start.updated_at.as_str(), start.id.as_str()),
+            // A text greater than every time starts at the top.
+            None => ("~", ""),
+        }
+    }
+
+    /// Returns the number of rows to ask for: one more than the page takes shows whether there is another page.
+    pub(super) fn row_limit(&self) -> i64 {
+        i64::try_from(self.limit.saturating_add(1)).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the rows of the page, which begin with [`session_columns`], and the cursor of the next one.
+    pub(super) fn split<'r>(
+        &self,
+        rows: &'r [Row],
+    ) -> Result<(&'r [Row], Option<String>), PgError> {
+        let page = rows.get(..self.limit.min(rows.len())).unwrap_or_default();
+        let next = match page.last().map(Columns) {
+            Some(last) if rows.len() > page.len() => {
+                let last = ListCursor {
+                    updated_at: last.text(7)?.to_owned(),
+                    id: last.text(0)?.into(),
+                };
+                Some(last.encode())
+            }
+            Some(_) | None => None,
+        };
+        Ok((page, next))
+    }
+}
+
 /// Lists sessions by last activity, newest first; ties are ordered by descending id.
 pub(super) async fn list(connection: &Connection, query: &ListQuery) -> Result<ListPage, PgError> {
     let limit = match query.limit {
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let start = query
-        .cursor
-        .as_deref()
-        .map(ListCursor::decode)
-        .transpose()?;
-    // A text greater than every time starts at the top.
-    let (before, below) = match &start {
-        Some(start) => (start.updated_at.as_str(), start.id.as_str()),
-        None => ("~", ""),
+    let Some(parameters) = ListParameters::new(query, limit)? else {
+        return Ok(ListPage::default());
     };
-    let folder = match &query.folder {
-        // No session is stored for a folder whose name is not UTF-8.
-        Some(folder) => match folder.to_str() {
-            Some(folder) => Some(escape(folder)),
-            None => return Ok(ListPage::default()),
-        },
-        None => None,
-    };
-    let archived = match query.archived {
-        ArchivedFilter::Exclude => Some(false),
-        ArchivedFilter::Include => None,
-        ArchivedFilter::Only => Some(true),
-    };
-    let sql = match folder {
+    let (before, below) = parameters.start();
+    let sql = match parameters.folder {
         Some(_) => LIST_FOLDER,
         None => LIST_ALL,
     };
-    let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let rows = connection
         .query(
             sql,
             &[
                 &before,
                 &below,
-                &one_more,
-                &folder,
+                &parameters.row_limit(),
+                &parameters.folder,
                 &query.spawned,
-                &archived,
+                &parameters.archived,
             ],
         )
         .await?;
-    let mut page = ListPage::default();
-    for row in rows.iter().take(limit) {
-        page.sessions.push(session_from_row(Columns(row))?);
-    }
-    if let Some(row) = rows
-        .get(limit.saturating_sub(1))
-        .filter(|_| rows.len() > limit)
-    {
-        let last = ListCursor {
-            updated_at: Columns(row).text(7)?.to_owned(),
-            id: Columns(row).text(0)?.into(),
-        };
-        page.next_cursor = Some(last.encode());
-    }
-    Ok(page)
+    let (rows, next_cursor) = parameters.split(&rows)?;
+    let sessions = rows.iter().map(|row| session_from_row(Columns(row)));
+    Ok(ListPage {
+        sessions: sessions.collect::<Result<_, PgError>>()?,
+        next_cursor,
+    })
 }
 
 pub(super) async fn patch(

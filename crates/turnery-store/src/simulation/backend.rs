@@ -58,7 +58,7 @@ pub(crate) trait Backend {
     fn info(&mut self, session: &SessionId) -> Result<SessionInfo, StoreError>;
 }
 
-/// What a simulation must know about a store.
+/// Properties of a store by which a simulation judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BackendKind {
     /// True if one heartbeat of a process, by the clock of a server, keeps all its lanes; false if each lane has a lease

@@ -4,7 +4,7 @@ use crate::samples;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId};
 
-/// What an agent knows of its session.
+/// State of a session as its agent knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownState {
     pub(crate) head: u64,

@@ -19,7 +19,7 @@ pub(crate) enum Check {
     CommitIsWhole,
     /// A commit is stored once, however often it is repeated, and stays.
     CommitIsStoredOnce,
-    /// What was refused leaves nothing behind.
+    /// A refused request leaves nothing behind.
     RefusalChangesNothing,
     /// A journalled event is not lost.
     JournalIsKept,

@@ -43,25 +43,25 @@ impl Choice {
 /// Decision within a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// What happens.
+    /// Kind of the step.
     Kind,
-    /// To what it happens.
+    /// Session, process or request of the step.
     Target,
-    /// How much.
+    /// Amount of time, of events or of requests.
     Amount,
     /// Number of loops of a prompt.
     Loops,
     /// Number of effects of a commit.
     Effects,
-    /// Whether a commit releases the lane.
+    /// Release of the lane with a commit.
     Release,
-    /// Whether an append is awaited.
+    /// Waiting for an append.
     Await,
-    /// Whether a store repeats a request.
+    /// Repetition of a request by the store.
     Repeat,
 }
 
-/// What happens in one step. A step that does not fit the state does nothing.
+/// Kind of a step. A step that does not fit the state does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// A session task goes on with its prompt.

@@ -155,11 +155,7 @@ pub(super) fn read_counts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::claim::tests::{claim_and_commit, open_with_sessions};
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    };
+    use crate::sqlite::claim::tests::{claim_and_commit, count_steps, open_with_sessions};
 
     /// Counts the SQLite instructions of a check of all sessions with one loop each.
     fn count_check_steps(session_count: usize) -> u64 {
@@ -168,15 +164,9 @@ mod tests {
         for id in &ids {
             claim_and_commit(&mut db, id, 1);
         }
-        let steps = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&steps);
-        let count = move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        db.sql.progress_handler(1, Some(count)).unwrap();
-        assert_eq!(check(&mut db.sql, None).unwrap(), []);
-        steps.load(Ordering::Relaxed)
+        let (found, steps) = count_steps(&mut db, |db| check(&mut db.sql, None).unwrap());
+        assert_eq!(found, []);
+        steps
     }
 
     #[test]

@@ -207,6 +207,22 @@ pub(super) mod tests {
         opened.last_number
     }
 
+    /// Returns the result of some work, and the number of SQLite instructions that it took.
+    pub(in super::super) fn count_steps<T>(
+        db: &mut Db,
+        work: impl FnOnce(&mut Db) -> T,
+    ) -> (T, u64) {
+        let steps = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        db.sql.progress_handler(1, Some(count)).unwrap();
+        let done = work(db);
+        (done, steps.load(Ordering::Relaxed))
+    }
+
     /// Counts the SQLite instructions of the last claim, after rounds in which each session stores a loop.
     fn count_claim_steps(session_count: usize, rounds: u64) -> u64 {
         let folder = tempfile::tempdir().unwrap();
@@ -216,18 +232,12 @@ pub(super) mod tests {
                 assert_eq!(claim_and_commit(&mut db, id, number), number - 1);
             }
         }
-        let steps = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&steps);
-        let count = move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        db.sql.progress_handler(1, Some(count)).unwrap();
         let now = Clock::system().reading();
-        let claimed = claim(&mut db, &ids[0], &Owner::for_this_process(), None, now).unwrap();
-        let opened = claimed.claimed_lane;
-        assert_eq!(opened.last_number, rounds);
-        steps.load(Ordering::Relaxed)
+        let owner = Owner::for_this_process();
+        let (claimed, steps) =
+            count_steps(&mut db, |db| claim(db, &ids[0], &owner, None, now).unwrap());
+        assert_eq!(claimed.claimed_lane.last_number, rounds);
+        steps
     }
 
     #[test]

@@ -215,8 +215,8 @@ impl WorkerShared {
             appends,
             truncated,
         } = state;
-        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare));
-        if db.is_none() && only_prepares && !self.path.exists() {
+        let is_prepare = |job| matches!(job, &Job::Prepare);
+        if db.is_none() && batch.iter().all(is_prepare) && !self.path.exists() {
             return;
         }
         let db = match db {

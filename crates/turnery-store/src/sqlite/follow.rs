@@ -8,8 +8,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
-    ChangeMark, Damage, DamagedPart, FollowCursor, FollowFrom, FollowPage, MAX_CHANGE_WAIT,
-    StoreError,
+    ChangeMark, FollowCursor, FollowFrom, FollowPage, MAX_CHANGE_WAIT, StoreError,
     follow::{
         FOLLOW_PAGE_BYTES, FOLLOW_PAGE_EVENTS, FollowRead, JournalledEvents, StoredLoop, merge,
     },
@@ -158,7 +157,7 @@ fn read_loops(
         // A row without a readable id is only found by a check.
         let Ok(loop_id) = text(row, 1) else { continue };
         bytes += text(row, LOG_COLUMN).map_or(0, str::len);
-        read.stored.push(match record {
+        let found = match record {
             Ok(record) => {
                 events += record.events.len();
                 Ok(StoredLoop {
@@ -166,15 +165,9 @@ fn read_loops(
                     record: Arc::new(record),
                 })
             }
-            Err(reason) => {
-                let loop_id = LoopId::from(loop_id);
-                let part = DamagedPart::Loop {
-                    loop_id: loop_id.clone(),
-                };
-                let damage = Damage::new(id, part, format!("cannot be read: {reason}"));
-                Err((loop_id, damage))
-            }
-        });
+            Err(reason) => Err(reason),
+        };
+        read.add_loop(id, loop_id.into(), found);
     }
     Ok(())
 }
@@ -209,10 +202,9 @@ fn read_journal(
 
 #[cfg(test)]
 mod tests {
-    use super::{super::claim::tests::*, *};
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+    use super::{
+        super::{claim::tests::*, db::Db},
+        *,
     };
 
     /// Counts the SQLite instructions of the page after the newest loop of a session with this many loops.
@@ -225,16 +217,11 @@ mod tests {
         let page = read_page(&mut db.sql, &ids[0], FollowFrom::Now).unwrap();
         claim_and_commit(&mut db, &ids[1], 1);
         claim_and_commit(&mut db, &ids[0], loop_count + 1);
-        let steps = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&steps);
-        let count = move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        db.sql.progress_handler(1, Some(count)).unwrap();
-        let page = read_page(&mut db.sql, &ids[0], FollowFrom::After(page.cursor)).unwrap();
+        let read_new =
+            |db: &mut Db| read_page(&mut db.sql, &ids[0], FollowFrom::After(page.cursor)).unwrap();
+        let (page, steps) = count_steps(&mut db, read_new);
         assert_eq!(page.items.len(), 1);
-        steps.load(Ordering::Relaxed)
+        steps
     }
 
     #[test]

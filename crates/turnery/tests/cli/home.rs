@@ -18,7 +18,7 @@ use tokio::{
     io::AsyncWriteExt as _,
     process::{Child, Command},
 };
-use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::OracleGuard};
+use turnery_store::{ListQuery, SqliteStore, Store as _, new_uuid, oracle::OracleGuard};
 
 /// Timeout after which a test counts as hanging.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -124,6 +124,13 @@ impl Home {
         wait_with_output(self.command(args).spawn().expect("started")).await
     }
 
+    /// Runs a command to its end, with `TURNERY_STORE`.
+    pub(crate) async fn run_in_store(&self, store: &str, args: &[&str]) -> CommandOutput {
+        let mut command = self.command(args);
+        command.env("TURNERY_STORE", store);
+        wait_with_output(command.spawn().expect("started")).await
+    }
+
     /// Runs a command with `stdin` as its input.
     pub(crate) async fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CommandOutput {
         let mut child = self
@@ -140,6 +147,13 @@ impl Home {
         drop(pipe);
         wait_with_output(child).await
     }
+}
+
+/// Returns the address of a new schema on the server that `cargo xtask postgres` has started.
+pub(crate) fn new_postgres_schema() -> String {
+    let url = std::env::var("POSTGRES_TEST_URL")
+        .expect("run the tests with `cargo xtask postgres -- cargo test ...`");
+    format!("{url}?schema=cli_{}", new_uuid().simple())
 }
 
 /// Waits for the end of a command.

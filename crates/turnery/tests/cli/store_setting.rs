@@ -2,24 +2,9 @@
 
 use crate::{
     editor::Editor,
-    home::{CommandOutput, Home, wait_with_output},
+    home::{CommandOutput, Home, new_postgres_schema},
 };
 use serde_json::{Value, json};
-use turnery_store::new_uuid;
-
-/// Runs a command with `TURNERY_STORE`.
-async fn run_with(home: &Home, store: &str, args: &[&str]) -> CommandOutput {
-    let mut command = home.command(args);
-    command.env("TURNERY_STORE", store);
-    wait_with_output(command.spawn().expect("started")).await
-}
-
-/// Returns the address of a new schema on the server that `cargo xtask postgres` has started.
-fn new_schema() -> String {
-    let url = std::env::var("POSTGRES_TEST_URL")
-        .expect("run the tests with `cargo xtask postgres -- cargo test ...`");
-    format!("{url}?schema=cli_{}", new_uuid().simple())
-}
 
 /// Returns the password of an address.
 fn password(url: &str) -> &str {
@@ -44,7 +29,9 @@ async fn store_is_chosen_by_flag_variable_and_file() {
     let run = |prompt| ["run", "--model", "offline", prompt];
     let flag = [&run("by flag")[..], &["--store", "flag.db"]].concat();
     assert_eq!(home.run(&flag).await.code, Some(0));
-    let by_variable = run_with(&home, "sqlite:variable.db", &run("by variable")).await;
+    let by_variable = home
+        .run_in_store("sqlite:variable.db", &run("by variable"))
+        .await;
     assert_eq!(by_variable.code, Some(0), "{by_variable:?}");
     assert_eq!(home.run(&run("by file")).await.code, Some(0));
     let project = home.project_folder();
@@ -60,7 +47,7 @@ async fn store_is_chosen_by_flag_variable_and_file() {
         .run(&[&LIST[..], &["--store", "flag.db"]].concat())
         .await;
     assert_eq!(listed_titles(&flag), ["by flag"]);
-    let variable = run_with(&home, "variable.db", &LIST).await;
+    let variable = home.run_in_store("variable.db", &LIST).await;
     assert_eq!(listed_titles(&variable), ["by variable"]);
     assert_eq!(listed_titles(&home.run(&LIST).await), ["by file"]);
     assert!(!home.database_path().exists());
@@ -69,10 +56,12 @@ async fn store_is_chosen_by_flag_variable_and_file() {
 #[tokio::test]
 async fn store_in_memory_ends_with_the_process() {
     let home = Home::new();
-    let ran = run_with(&home, "memory:", &["run", "--model", "offline", "hi"]).await;
+    let ran = home
+        .run_in_store("memory:", &["run", "--model", "offline", "hi"])
+        .await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(
-        run_with(&home, "memory:", &LIST).await.stdout_json(),
+        home.run_in_store("memory:", &LIST).await.stdout_json(),
         json!([])
     );
     assert!(!home.database_path().exists());
@@ -89,7 +78,7 @@ async fn misspelt_store_is_an_error_without_its_password() {
         &["store", "info"],
     ] {
         let flag = home.run(&[args, &["--store", wrong]].concat()).await;
-        let variable = run_with(&home, wrong, args).await;
+        let variable = home.run_in_store(wrong, args).await;
         for refused in [flag, variable] {
             assert!(matches!(refused.code, Some(1 | 2)), "{refused:?}");
             let reason = "write a path, sqlite:PATH, memory: or postgres://";
@@ -136,7 +125,7 @@ async fn project_cannot_choose_the_store() {
 #[tokio::test]
 async fn commands_work_on_sessions_in_postgresql() {
     let home = Home::new();
-    let store = new_schema();
+    let store = new_postgres_schema();
     let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": "env"}}}]},
         {"steps": [{"text": "Zebras."}]},
@@ -151,43 +140,48 @@ async fn commands_work_on_sessions_in_postgresql() {
         "--verbose",
         "Which animals?",
     ];
-    let first = run_with(&home, &store, &run).await;
+    let first = home.run_in_store(&store, &run).await;
     assert_eq!(
         (first.code, first.stdout.as_str()),
         (Some(0), "Zebras.\n"),
         "{first:?}"
     );
-    let second = run_with(
-        &home,
-        &store,
-        &["run", "--model", &model, "--continue", "More?"],
-    )
-    .await;
+    let second = home
+        .run_in_store(&store, &["run", "--model", &model, "--continue", "More?"])
+        .await;
     assert_eq!(second.code, Some(0), "{second:?}");
     assert!(!home.database_path().exists());
 
-    let listed = run_with(&home, &store, &LIST).await;
+    let listed = home.run_in_store(&store, &LIST).await;
     assert_eq!(listed_titles(&listed), ["Which animals?"]);
-    let shown = run_with(&home, &store, &["sessions", "show", "latest", "--full"]).await;
+    let shown = home
+        .run_in_store(&store, &["sessions", "show", "latest", "--full"])
+        .await;
     for text in ["Which animals?", "PATH=", "Zebras.", "More?"] {
         assert!(shown.stdout.contains(text), "{text} in {shown:?}");
     }
-    let found = run_with(&home, &store, &["sessions", "list", "--search", "zebras"]).await;
+    let found = home
+        .run_in_store(&store, &["sessions", "list", "--search", "zebras"])
+        .await;
     assert!(found.stdout.contains("Which animals?"), "{found:?}");
-    let info = run_with(&home, &store, &["store", "info", "--json"]).await;
+    let info = home
+        .run_in_store(&store, &["store", "info", "--json"])
+        .await;
     assert_eq!(info.stdout_json()["kind"], "PostgreSQL");
     assert_eq!(info.stdout_json()["sessions"], 1);
-    let check = run_with(&home, &store, &["store", "check"]).await;
+    let check = home.run_in_store(&store, &["store", "check"]).await;
     assert_eq!(check.code, Some(0), "{check:?}");
     // Neither commands, nor the log, nor the description see the password.
     let secret = password(&store);
     for output in [&first, &shown, &info] {
         assert!(!format!("{output:?}").contains(secret), "{output:?}");
     }
-    let deleted = run_with(&home, &store, &["sessions", "delete", "latest"]).await;
+    let deleted = home
+        .run_in_store(&store, &["sessions", "delete", "latest"])
+        .await;
     assert_eq!(deleted.code, Some(0), "{deleted:?}");
     assert_eq!(
-        run_with(&home, &store, &LIST).await.stdout_json(),
+        home.run_in_store(&store, &LIST).await.stdout_json(),
         json!([])
     );
 }
@@ -195,7 +189,7 @@ async fn commands_work_on_sessions_in_postgresql() {
 #[tokio::test]
 async fn sessions_move_to_postgresql_and_back() {
     let home = Home::new();
-    let store = new_schema();
+    let store = new_postgres_schema();
     assert_eq!(
         home.run(&["run", "--model", "offline", "moved"]).await.code,
         Some(0)
@@ -208,17 +202,21 @@ async fn sessions_move_to_postgresql_and_back() {
         "{there:?}"
     );
     assert_eq!(
-        listed_titles(&run_with(&home, &store, &LIST).await),
+        listed_titles(&home.run_in_store(&store, &LIST).await),
         ["moved"]
     );
-    let same = run_with(&home, &store, &["store", "migrate", "--to", &store]).await;
+    let same = home
+        .run_in_store(&store, &["store", "migrate", "--to", &store])
+        .await;
     assert_eq!(same.code, Some(1), "{same:?}");
     assert!(
         same.stderr
             .contains("is the store that the sessions are in"),
         "{same:?}"
     );
-    let back = run_with(&home, &store, &["store", "migrate", "--to", "back.db"]).await;
+    let back = home
+        .run_in_store(&store, &["store", "migrate", "--to", "back.db"])
+        .await;
     assert_eq!(
         (back.code, back.stdout.as_str()),
         (Some(0), moved),
@@ -233,7 +231,7 @@ async fn sessions_move_to_postgresql_and_back() {
 #[tokio::test]
 async fn editor_continues_a_session_in_postgresql() {
     let home = Home::new();
-    let store = new_schema();
+    let store = new_postgres_schema();
     let model = home.scripted_model(json!([{"steps": [{"text": "Fine."}]}]));
     let args = ["acp", "--model", &model, "--store", &store];
     let (mut editor, id) = Editor::with_session(&home, &args).await;
@@ -264,7 +262,7 @@ async fn unreachable_server_is_named_without_its_password() {
     let home = Home::new();
     // Nothing listens at port 1.
     let store = "postgres://ann:s3cret@127.0.0.1:1/team";
-    let refused = run_with(&home, store, &LIST).await;
+    let refused = home.run_in_store(store, &LIST).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("127.0.0.1:1"), "{refused:?}");
     assert!(!refused.stderr.contains("s3cret"), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What is known about one session.
+//! Knowledge about one session: what must be stored, and what may be.
 
 use super::{
     Backend, Check, Commit, Event, JournalledLoop, KnownEffect, KnownSession, Lane, LoopId,

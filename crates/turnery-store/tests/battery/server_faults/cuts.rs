@@ -3,7 +3,7 @@
 
 use super::{
     mutations::{assert_found, run_with_panic},
-    proxy::{Proxy, Replacement, Way},
+    proxy::{Direction, Proxy, Replacement},
 };
 use crate::{effects::effect, is_late, postgres_address, recovery::dead_owner, samples::*};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct Scene {
 #[derive(Clone, Copy, Debug)]
 struct CutPoint {
     operation: &'static str,
-    way: Way,
+    direction: Direction,
     messages: usize,
 }
 
@@ -70,14 +70,14 @@ impl Scene {
     }
 
     /// Cuts within each message of these operations.
-    async fn cut_everywhere(&mut self, operations: &[&'static str], way: Way) {
+    async fn cut_everywhere(&mut self, operations: &[&'static str], direction: Direction) {
         // The first connection of a store is not repeated.
         self.store.list(ListQuery::default()).await.unwrap();
         for &operation in operations {
             for messages in 0.. {
                 let point = CutPoint {
                     operation,
-                    way,
+                    direction,
                     messages,
                 };
                 let cuts = self.cuts;
@@ -96,7 +96,7 @@ impl Scene {
     fn begin(&mut self, point: CutPoint, operation: &'static str) {
         self.end();
         if point.operation == operation {
-            self.proxy.cut_after(point.way, point.messages);
+            self.proxy.cut_after(point.direction, point.messages);
         }
     }
 
@@ -258,14 +258,14 @@ const MIN_CUTS: usize = 3 * OPERATIONS.len();
 #[tokio::test]
 async fn lost_requests_are_repeated() {
     let mut scene = Scene::new(&[]);
-    scene.cut_everywhere(&OPERATIONS, Way::Request).await;
+    scene.cut_everywhere(&OPERATIONS, Direction::Request).await;
     assert!(scene.cuts >= MIN_CUTS, "{}", scene.cuts);
 }
 
 #[tokio::test]
 async fn operations_without_answer_are_done_once() {
     let mut scene = Scene::new(&[]);
-    scene.cut_everywhere(&OPERATIONS, Way::Answer).await;
+    scene.cut_everywhere(&OPERATIONS, Direction::Answer).await;
     assert!(scene.cuts >= MIN_CUTS, "{}", scene.cuts);
 }
 
@@ -286,7 +286,7 @@ async fn work_in_several_transactions_is_caught() {
     let found = run_with_panic(async {
         let mut scene = Scene::new(&[NO_TRANSACTIONS]);
         let operation = ["claim after a crash"];
-        scene.cut_everywhere(&operation, Way::Answer).await;
+        scene.cut_everywhere(&operation, Direction::Answer).await;
     });
     assert_found(found.await);
 }
@@ -295,7 +295,9 @@ async fn work_in_several_transactions_is_caught() {
 async fn note_with_another_key_is_caught() {
     let found = run_with_panic(async {
         let mut scene = Scene::new(&[NEW_KEY_OF_EACH_ATTEMPT]);
-        scene.cut_everywhere(&["add notes"], Way::Answer).await;
+        scene
+            .cut_everywhere(&["add notes"], Direction::Answer)
+            .await;
     });
     assert_found(found.await);
 }

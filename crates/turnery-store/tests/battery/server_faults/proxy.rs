@@ -15,7 +15,7 @@ use tokio::{
 
 /// Direction of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// To the server.
     Request,
     /// From the server.
@@ -32,7 +32,7 @@ pub(super) struct Replacement {
 #[derive(Default)]
 struct Plan {
     /// Direction to cut, and the number of messages before that.
-    cut: Option<(Way, usize)>,
+    cut: Option<(Direction, usize)>,
     has_cut: bool,
     replacements: Vec<Replacement>,
     /// Number of statements that were changed, for each replacement.
@@ -41,9 +41,9 @@ struct Plan {
 
 impl Plan {
     /// Counts a message. Returns true if the connection is cut within it.
-    fn is_cut(&mut self, way: Way) -> bool {
+    fn is_cut(&mut self, direction: Direction) -> bool {
         match &mut self.cut {
-            Some((cut, left)) if *cut == way => {
+            Some((cut, left)) if *cut == direction => {
                 if let Some(fewer) = left.checked_sub(1) {
                     *left = fewer;
                     return false;
@@ -123,9 +123,9 @@ impl Proxy {
     }
 
     /// Cuts the next connection within a message, after this many messages in this direction.
-    pub(super) fn cut_after(&self, way: Way, messages: usize) {
+    pub(super) fn cut_after(&self, direction: Direction, messages: usize) {
         let mut plan = self.plan.lock().unwrap();
-        (plan.cut, plan.has_cut) = (Some((way, messages)), false);
+        (plan.cut, plan.has_cut) = (Some((direction, messages)), false);
     }
 
     /// Returns true if a connection was cut. Cuts no other one.
@@ -169,20 +169,20 @@ async fn forward(client: TcpStream, server: u16, plan: &Mutex<Plan>) -> io::Resu
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        done = pump(from_client, to_server, Way::Request, plan) => done,
-        done = pump(from_server, to_client, Way::Answer, plan) => done,
+        done = pump(from_client, to_server, Direction::Request, plan) => done,
+        done = pump(from_server, to_client, Direction::Answer, plan) => done,
     }
 }
 
 async fn pump(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    way: Way,
+    direction: Direction,
     plan: &Mutex<Plan>,
 ) -> io::Result<()> {
     let mut from = BufReader::new(from);
     // The first message of a client has no kind.
-    let mut has_kind = way == Way::Answer;
+    let mut has_kind = direction == Direction::Answer;
     loop {
         let mut message = Vec::new();
         if has_kind {
@@ -191,16 +191,16 @@ async fn pump(
         let length = from.read_u32().await?;
         let mut body = vec![0; usize::try_from(length).unwrap() - 4];
         from.read_exact(&mut body).await?;
-        match (has_kind, way, message.first()) {
-            (true, Way::Request, Some(b'P')) => change_statement(&mut body, 1, plan),
-            (true, Way::Request, Some(b'Q')) => change_statement(&mut body, 0, plan),
+        match (has_kind, direction, message.first()) {
+            (true, Direction::Request, Some(b'P')) => change_statement(&mut body, 1, plan),
+            (true, Direction::Request, Some(b'Q')) => change_statement(&mut body, 0, plan),
             _ => {}
         }
         has_kind = true;
         let length = u32::try_from(body.len() + 4).unwrap();
         message.extend(length.to_be_bytes());
         message.extend(body);
-        if plan.lock().unwrap().is_cut(way) {
+        if plan.lock().unwrap().is_cut(direction) {
             return to.write_all(&message[..message.len() / 2]).await;
         }
         to.write_all(&message).await?;
