@@ -19,16 +19,14 @@ use crate::{
     recovery::last_loop_number,
 };
 use std::sync::Arc;
+use tokio_postgres::types::ToSql;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
-/// Parts of a commit after the update of its session, which returns `session_id` and `head_version` as `lane`: long
-/// texts, loops, effects, and the end of the journals. The rows are parameters 2 to 22.
+/// Parts of a commit after the update of its session, which returns `session_id` and `head_version` as `lane`: loops and
+/// the end of their journals. The rows are parameters 2 to 13.
 macro_rules! store_rows {
     () => {
-        "long AS ( \
-             INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
-             FROM lane, unnest($14::text[], $15::integer[], $16::text[]) AS t ON CONFLICT DO NOTHING), \
-         stored AS ( \
+        "stored AS ( \
              INSERT INTO loops (session_id, version, loop_id, parent_loop_id, on_chain, continuation_kind, status, \
                  started_at, ended_at, record, messages, log, checksum, log_checksum) \
              SELECT lane.session_id, lane.head_version, t.loop_id, t.parent, t.on_chain, t.kind, t.status, \
@@ -44,33 +42,62 @@ macro_rules! store_rows {
     };
 }
 
-/// Assignments that make a commit the newest version of its session.
-macro_rules! advance {
-    () => {
-        "head_version = s.head_version + 1, loop_count = s.loop_count + cardinality($2::text[]), \
-         last_number = greatest(s.last_number, $17), updated_at = greatest(s.updated_at, $18), \
-         tip_loop_id = coalesce($19, s.tip_loop_id), title = coalesce(s.title, $20)"
+/// Part of a commit: long texts, in three parameters.
+macro_rules! store_texts {
+    ($names:literal, $pieces:literal, $bodies:literal) => {
+        concat!(
+            ", long AS (INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
+                 FROM lane, unnest(",
+            $names,
+            "::text[], ",
+            $pieces,
+            "::integer[], ",
+            $bodies,
+            "::text[]) AS t ON CONFLICT DO NOTHING)"
+        )
     };
 }
 
-/// Stores loops if the lane is held, the head is as expected, and none of the loops is stored.
-const COMMIT: &str = concat!(
-    "WITH lane AS (UPDATE sessions s SET ",
-    advance!(),
-    ", owner_id = CASE WHEN $24 THEN NULL ELSE s.owner_id END, host = CASE WHEN $24 THEN NULL ELSE s.host END \
-     WHERE s.session_id = $1 AND s.owner_id = $21 AND s.fence = $22 AND s.head_version = $23 \
-     AND NOT EXISTS (SELECT 1 FROM loops l WHERE l.session_id = $1 AND l.loop_id = ANY ($2)) \
-     RETURNING s.session_id, s.head_version), ",
-    store_rows!(),
+/// Assignments that make a commit the newest version of its session. Uses parameters 14 to 17.
+macro_rules! advance {
+    () => {
+        "head_version = s.head_version + 1, loop_count = s.loop_count + cardinality($2::text[]), \
+         last_number = greatest(s.last_number, $14), updated_at = greatest(s.updated_at, $15), \
+         tip_loop_id = coalesce($16, s.tip_loop_id), title = coalesce(s.title, $17)"
+    };
+}
+
+/// Stores loops and further parts, if the lane is held and the head is as expected. Fails if one of the loops is stored
+/// already.
+macro_rules! commit_with {
+    ($($part:expr),*) => {
+        concat!(
+            "WITH lane AS (UPDATE sessions s SET ",
+            advance!(),
+            ", owner_id = CASE WHEN $21 THEN NULL ELSE s.owner_id END, \
+             host = CASE WHEN $21 THEN NULL ELSE s.host END \
+             WHERE s.session_id = $1 AND s.owner_id = $18 AND s.fence = $19 AND s.head_version = $20 \
+             RETURNING s.session_id, s.head_version), ",
+            store_rows!(),
+            $($part,)*
+            ", told AS (",
+            tell_followers!("lane"),
+            ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+        )
+    };
+}
+
+const COMMIT: &str = commit_with!();
+
+/// For a commit with long texts or effects. Most have none, and a statement costs by its parts, even by empty ones.
+const COMMIT_WITH_EXTRAS: &str = commit_with!(
+    store_texts!("$22", "$23", "$24"),
     ", effects AS ( \
          INSERT INTO outbox (session_id, key, tool_name, effect, checksum) \
          SELECT p.session_id, t.key, t.tool_name, t.effect, t.checksum \
          FROM lane, unnest($25::text[], $26::text[], $27::text[], $28::text[], $29::bigint[]) \
              WITH ORDINALITY AS t (session_id, key, tool_name, effect, checksum, place) \
-         JOIN sessions p ON p.session_id = t.session_id ORDER BY t.place ON CONFLICT DO NOTHING), \
-     told AS (",
-    tell_followers!("lane"),
-    ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+         JOIN sessions p ON p.session_id = t.session_id ORDER BY t.place ON CONFLICT DO NOTHING)"
 );
 
 /// Stores recovered loops in a locked session.
@@ -79,6 +106,7 @@ const STORE_RECOVERED: &str = concat!(
     advance!(),
     " WHERE s.session_id = $1 RETURNING s.session_id, s.head_version), ",
     store_rows!(),
+    store_texts!("$18", "$19", "$20"),
     ", told AS (",
     tell_followers!("lane"),
     ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
@@ -185,13 +213,13 @@ impl NewLoops<'_> {
                     logs,
                     &arrays.checksums,
                     &arrays.log_checksums,
-                    &texts.names,
-                    &texts.pieces,
-                    &texts.bodies,
                     &to_integer(last_loop_number(self.records)),
                     &self.updated_at(),
                     &self.tip_loop_id(),
                     &self.title.map(escape),
+                    &texts.names,
+                    &texts.pieces,
+                    &texts.bodies,
                 ],
             )
             .await?;
@@ -238,43 +266,54 @@ async fn store(
 ) -> Result<Option<u64>, PgError> {
     let arrays = LoopArrays::new(to_integer(loops.version), loops.records, rows);
     let [kinds, statuses, started, ended, records, messages, logs] = &arrays.columns;
-    let row = connection
-        .query_optional(
-            COMMIT,
-            &[
-                &loops.session.as_str(),
-                &arrays.loop_ids,
-                &arrays.parents,
-                &arrays.on_chain,
-                kinds,
-                statuses,
-                started,
-                ended,
-                records,
-                messages,
-                logs,
-                &arrays.checksums,
-                &arrays.log_checksums,
-                &texts.names,
-                &texts.pieces,
-                &texts.bodies,
-                &to_integer(last_loop_number(loops.records)),
-                &loops.updated_at(),
-                &loops.tip_loop_id(),
-                &loops.title.map(escape),
-                &commit.lane.owner_id,
-                &to_integer(commit.lane.fence),
-                &to_integer(commit.expected_head),
-                &commit.release,
-                &effects.sessions,
-                &effects.keys,
-                &effects.tool_names,
-                &effects.effects,
-                &effects.checksums,
-            ],
-        )
-        .await?;
-    row.map(|row| Columns(&row).count(0)).transpose()
+    let (session, last_number) = (loops.session.as_str(), last_loop_number(loops.records));
+    let (last_number, updated_at) = (to_integer(last_number), loops.updated_at());
+    let (tip, title) = (loops.tip_loop_id(), loops.title.map(escape));
+    let (fence, head) = (commit.lane.fence, commit.expected_head);
+    let (fence, head) = (to_integer(fence), to_integer(head));
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![
+        &session,
+        &arrays.loop_ids,
+        &arrays.parents,
+        &arrays.on_chain,
+        kinds,
+        statuses,
+        started,
+        ended,
+        records,
+        messages,
+        logs,
+        &arrays.checksums,
+        &arrays.log_checksums,
+        &last_number,
+        &updated_at,
+        &tip,
+        &title,
+        &commit.lane.owner_id,
+        &fence,
+        &head,
+        &commit.release,
+    ];
+    let sql = if texts.names.is_empty() && effects.keys.is_empty() {
+        COMMIT
+    } else {
+        parameters.extend([
+            &texts.names as &(dyn ToSql + Sync),
+            &texts.pieces,
+            &texts.bodies,
+            &effects.sessions,
+            &effects.keys,
+            &effects.tool_names,
+            &effects.effects,
+            &effects.checksums,
+        ]);
+        COMMIT_WITH_EXTRAS
+    };
+    match connection.query_optional(sql, &parameters).await {
+        Ok(row) => row.map(|row| Columns(&row).count(0)).transpose(),
+        Err(error) if error.is_duplicate() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Finds out why a commit was refused: the response to an earlier attempt was lost (S2), the lane or the head is not the
@@ -353,8 +392,7 @@ pub(super) async fn is_stored(
     session: &SessionId,
     loop_id: &LoopId,
 ) -> Result<bool, PgError> {
-    let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-        &[&session.as_str(), &loop_id.as_str()];
+    let parameters: &[&(dyn ToSql + Sync)] = &[&session.as_str(), &loop_id.as_str()];
     Ok(connection
         .query_optional(IS_STORED, parameters)
         .await?

@@ -51,6 +51,11 @@ impl PgError {
         matches!(self, Self::Database(error) if error.code().is_some_and(|code| codes.contains(&code)))
     }
 
+    /// Returns true if a row with the same key exists.
+    pub(super) fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
     /// Returns the reason in place of an error that reports a malformed row.
     pub(super) fn into_store_error(self, address: &PostgresAddress) -> StoreError {
         let text = match self {

@@ -16,8 +16,8 @@ const fn instead(part: &'static str, by: &'static str) -> Replacement {
 
 /// A commit does not ask whether its lane is held.
 const NO_FENCE: Replacement = instead(
-    "AND s.owner_id = $21 AND s.fence = $22",
-    "AND $21::text IS NOT NULL AND $22::bigint IS NOT NULL",
+    "AND s.owner_id = $18 AND s.fence = $19",
+    "AND $18::text IS NOT NULL AND $19::bigint IS NOT NULL",
 );
 
 const NO_FENCE_OF_APPENDS: Replacement = instead(
@@ -41,7 +41,7 @@ const FENCE_STAYS: Replacement = instead(
 );
 
 const NO_COMPARE_AND_SWAP: Replacement =
-    instead("AND s.head_version = $23", "AND $23::bigint IS NOT NULL");
+    instead("AND s.head_version = $20", "AND $20::bigint IS NOT NULL");
 
 const COMMIT_WITHOUT_LOOPS: Replacement = instead(
     "log_checksum, place) ORDER BY t.place)",
