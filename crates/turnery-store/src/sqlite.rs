@@ -123,7 +123,7 @@ impl SqliteStore {
         self.writer.call_flushed(move |db| {
             let deleted = delete(&db.sql, &id, clock.reading())?;
             db.loop_numbers.clear();
-            db.cleanup.note_deletion();
+            db.cleanup.note_deleted_session(id);
             Ok(deleted)
         })
     }
@@ -161,8 +161,10 @@ impl Store for SqliteStore {
     }
 
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
-        self.writer
-            .call_flushed(move |db| sessions::create(&db.sql, new))
+        self.writer.call_flushed(move |db| {
+            db.forget_words_of(&new.id)?;
+            sessions::create(&db.sql, new)
+        })
     }
 
     fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {

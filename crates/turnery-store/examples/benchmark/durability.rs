@@ -5,9 +5,10 @@ use crate::{
     rounds::{RoundTimes, print_ratio},
     samples::{commit_of, new_session, owner},
 };
-use std::{fs, io::Write, path::Path, time::Instant};
+use std::{error::Error, fs, io::Write, path::Path, sync::Arc, time::Instant};
+use tokio::runtime;
 use turnery_engine::{Event, EventKind, LoopRecord};
-use turnery_store::{Durability, SqliteStore, Store};
+use turnery_store::{Durability, InlineRuntime, SqliteStore, Store};
 
 /// Measures the disk alone with as many bytes as a commit writes: a lower bound for commits.
 pub(crate) fn measure_flushes(folder: &Path) -> Outcome {
@@ -23,13 +24,36 @@ pub(crate) fn measure_flushes(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// Measures what each durability costs, beside a bare write and flush of 1 kB. All three take turns, since the speed
-/// of a disk changes.
+/// Measures what each durability costs, beside a bare write and flush of 1 kB, on a runtime that also runs the jobs of
+/// the store, as turnery's does.
 pub(crate) async fn measure(folder: &Path) -> Outcome {
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()?;
+    let inline = InlineRuntime {
+        runtime: runtime.handle().clone(),
+        on_stall: Arc::new(|| {}),
+    };
+    let folder = folder.to_owned();
+    let measured = runtime.spawn(async move {
+        let measured = measure_in(&folder, &inline).await;
+        measured.map_err(|error| error.to_string())
+    });
+    let measured = measured.await?;
+    runtime.shutdown_background();
+    Ok(measured?)
+}
+
+/// All three take turns, since the speed of a disk changes.
+async fn measure_in(
+    folder: &Path,
+    inline: &InlineRuntime,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut file = fs::File::create(folder.join("bare-1"))?;
     let open = |durability: Durability| {
         let file = folder.join(format!("{}.db", durability.as_str()));
-        SqliteStore::open(file).with_durability(durability)
+        let store = SqliteStore::open(file).with_durability(durability);
+        store.with_inline_runtime(inline.clone())
     };
     let stores = Durability::ALL.map(open);
     let id = "s4".into();

@@ -2,7 +2,8 @@
 
 use super::{db::Db, job_error::JobError, search_index::SearchIndex};
 use rusqlite::Connection;
-use std::{path::Path, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
+use turnery_engine::SessionId;
 
 /// Pages freed in one transaction, which blocks other writers.
 const PAGES_PER_STEP: u32 = 64;
@@ -39,12 +40,20 @@ pub(super) struct Cleanup {
     has_written: bool,
     /// True after a deletion whose space or text in the log is still there.
     has_deleted: bool,
+    /// Deleted sessions whose words may be in the index of the search.
+    indexed: HashSet<SessionId>,
     /// Number of failed attempts.
     tries: u32,
 }
 
 impl Cleanup {
     /// Records that a session was deleted.
+    pub(super) fn note_deleted_session(&mut self, id: SessionId) {
+        self.indexed.insert(id);
+        self.note_deletion();
+    }
+
+    /// Records that something was deleted.
     pub(super) fn note_deletion(&mut self) {
         self.has_deleted = true;
         self.tries = 0;
@@ -101,6 +110,19 @@ impl Db {
             self.cleanup = Cleanup::default();
         }
         Ok(is_done)
+    }
+
+    /// Removes the words of a deleted session before a session with the same id is created: the index knows them by
+    /// that id. Only imports use one again.
+    pub(super) fn forget_words_of(&mut self, id: &SessionId) -> Result<(), JobError> {
+        if !self.cleanup.indexed.contains(id) {
+            return Ok(());
+        }
+        if !SearchIndex::forget_deleted(&self.sql, READER_TIMEOUT)? {
+            SearchIndex::remove(&self.sql)?;
+        }
+        self.cleanup.indexed.clear();
+        Ok(())
     }
 
     /// Returns true once nothing is left to do.

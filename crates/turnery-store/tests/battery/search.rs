@@ -171,6 +171,11 @@ async fn other_session_of_a_reused_id_is_found(world: &World) {
     create_and_say(store, "s1", "plum", "grape").await;
     assert_eq!(found(store, "apple").await, [""; 0]);
     assert_eq!(found(store, "plum").await, ["s1"]);
+    // With as many loops as the one before.
+    store.delete(&"s1".into()).await.unwrap();
+    create_and_say(store, "s1", "cherry", "fig").await;
+    assert_eq!(found(store, "plum").await, [""; 0]);
+    assert_eq!(found(store, "cherry").await, ["s1"]);
 }
 
 async fn filters_of_lists_hold_for_searches(world: &World) {

@@ -2,7 +2,6 @@
 
 use crate::{World, samples::*, search::say};
 use proptest::prelude::*;
-use std::collections::HashSet;
 use turnery_store::{ListQuery, SearchQuery, SessionPatch, Store};
 
 const SESSIONS: [&str; 5] = ["s1", "s2", "s3", "s4", "s5"];
@@ -122,14 +121,7 @@ async fn compare(steps: &[Step]) {
     let mut worlds = vec![World::memory(), World::sqlite()];
     #[cfg(feature = "postgres")]
     worlds.push(World::postgres());
-    let mut deleted = HashSet::new();
     for (place, step) in steps.iter().enumerate() {
-        match step {
-            // Ids of sessions are not used again.
-            Step::Say(at, ..) if deleted.contains(at.get(&SESSIONS)) => continue,
-            Step::Delete(at) => _ = deleted.insert(*at.get(&SESSIONS)),
-            _ => {}
-        }
         let mut results = Vec::new();
         for world in &worlds {
             results.push(take_step(&*world.store, step).await);
