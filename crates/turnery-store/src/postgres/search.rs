@@ -5,7 +5,7 @@
 
 use super::{
     connection::Connection,
-    engine::{CALL_TIMEOUT, Shared},
+    engine::Shared,
     pg_error::PgError,
     rows::Columns,
     search_index::{self, read_messages},
@@ -16,43 +16,79 @@ use crate::{
     SearchHit, SearchPage, SearchQuery, StoreError,
     search::{SearchTerm, SearchTerms, page_size, searched_texts, snippet},
 };
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 use tokio_postgres::Row;
 
-/// The server knows nothing of new tables, and little of the cost of cutting a chunk into words.
+/// Patience with a search: a phrase of frequent words that hardly ever follow each other is looked for in all texts.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The server knows nothing of new tables, and little of the cost of cutting a chunk into words. `OFFSET 0` has the same
+/// purpose: it keeps the server from reading all chunks in the order of another index.
 const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL jit = off";
+
+/// Condition of a session that the list would show.
+macro_rules! is_listed {
+    () => {
+        "(s.updated_at, s.session_id) < ($4, $5) AND ($7::text IS NULL OR s.folder = $7) \
+         AND ($8 OR s.spawned_by IS NULL) AND ($9::boolean IS NULL OR s.archived = $9)"
+    };
+}
+
+/// Sessions of one page, newest first, from `candidates`. Many of them are found fastest among all sessions in the order
+/// of the list, few by their keys.
+macro_rules! page_of {
+    ($number:literal, $sessions:expr) => {
+        concat!(
+            "SELECT s.session_id, s.updated_at FROM (SELECT s.session_id, s.updated_at ",
+            $sessions,
+            " ORDER BY s.updated_at DESC, s.session_id DESC OFFSET 0) AS s \
+             WHERE (SELECT count(*) FROM candidates) ",
+            $number,
+            " AND (SELECT coalesce(bool_and(( \
+                     SELECT TRUE FROM search_chunks c \
+                     WHERE c.session_id = s.session_id AND strpos(c.words, t.needle) > 0 LIMIT 1) IS TRUE), TRUE) \
+                 FROM terms t WHERE t.is_phrase) \
+             LIMIT $6"
+        )
+    };
+}
 
 const FIND: &str = concat!(
     "WITH terms AS MATERIALIZED ( \
          SELECT t.query::tsquery AS query, t.needle, t.is_phrase, t.place \
          FROM unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS t (query, needle, is_phrase, place)), \
      candidates AS MATERIALIZED ( \
-         SELECT f.session_id FROM terms t CROSS JOIN LATERAL ( \
-             SELECT DISTINCT c.session_id FROM search_chunks c \
-             WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query OFFSET 0) AS f \
+         SELECT f.session_id FROM ( \
+             SELECT DISTINCT f.session_id, t.place FROM terms t CROSS JOIN LATERAL ( \
+                 SELECT c.session_id FROM search_chunks c \
+                 WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query OFFSET 0) AS f) AS f \
          GROUP BY f.session_id HAVING count(*) = cardinality($1::text[])), \
-     page AS MATERIALIZED ( \
-         SELECT * FROM ( \
-             SELECT ",
+     page AS MATERIALIZED ((",
+    page_of!(
+        "> 1000",
+        concat!(
+            "FROM sessions s WHERE ",
+            is_listed!(),
+            " AND (s.session_id IN (SELECT f.session_id FROM candidates f)) IS TRUE"
+        )
+    ),
+    ") UNION ALL (",
+    page_of!(
+        "<= 1000",
+        concat!(
+            "FROM candidates f JOIN sessions s ON s.session_id = f.session_id WHERE ",
+            is_listed!()
+        )
+    ),
+    ")) SELECT ",
     session_columns!(),
-    " FROM candidates f JOIN sessions s ON s.session_id = f.session_id \
-             WHERE (s.updated_at, s.session_id) < ($4, $5) AND ($7::text IS NULL OR s.folder = $7) \
-                 AND ($8 OR s.spawned_by IS NULL) AND ($9::boolean IS NULL OR s.archived = $9) \
-             ORDER BY s.updated_at DESC, s.session_id DESC OFFSET 0) AS s \
-         WHERE (SELECT coalesce(bool_and(( \
-                 SELECT TRUE FROM search_chunks c \
-                 WHERE c.session_id = s.session_id AND strpos(c.words, t.needle) > 0 LIMIT 1) IS TRUE), TRUE) \
-             FROM terms t WHERE t.is_phrase) \
-         LIMIT $6) \
-     SELECT ",
-    session_columns!(),
-    ", p.first_loop, p.last_loop, p.place FROM page s LEFT JOIN LATERAL ( \
+    ", p.first_loop, p.last_loop, p.place FROM page JOIN sessions s USING (session_id) LEFT JOIN LATERAL ( \
          SELECT c.first_loop, c.last_loop, t.place FROM terms t CROSS JOIN LATERAL ( \
              SELECT c.first_loop, c.last_loop FROM search_chunks c \
-             WHERE c.session_id = s.session_id AND c.first_loop > 0 AND strpos(c.words, t.needle) > 0 \
+             WHERE c.session_id = page.session_id AND c.first_loop > 0 AND strpos(c.words, t.needle) > 0 \
              ORDER BY c.first_loop LIMIT 1) AS c \
          ORDER BY t.place LIMIT 1) AS p ON TRUE \
-     ORDER BY s.updated_at DESC, s.session_id DESC"
+     ORDER BY page.updated_at DESC, page.session_id DESC"
 );
 
 const SELECT_MESSAGES: &str = "SELECT l.session_id, l.messages \
@@ -72,7 +108,7 @@ pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<Search
     }
     search_index::update(shared).await?;
     shared
-        .run(CALL_TIMEOUT, async |connection| {
+        .run(SEARCH_TIMEOUT, async |connection| {
             find(connection, &terms, &parameters, list.spawned).await
         })
         .await

@@ -92,7 +92,7 @@ async fn words_are_found_in_titles_prompts_and_answers(world: &World) {
     }
 }
 
-async fn all_words_must_be_in_the_session(world: &World) {
+pub(crate) async fn all_words_must_be_in_the_session(world: &World) {
     let store = &*world.store;
     create_and_say(store, "s1", "apple", "pear").await;
     say(store, "s1", "plum", "grape").await;
@@ -102,7 +102,7 @@ async fn all_words_must_be_in_the_session(world: &World) {
     assert_eq!(found(store, "fig grape").await, [""; 0]);
 }
 
-async fn phrase_must_be_in_one_text(world: &World) {
+pub(crate) async fn phrase_must_be_in_one_text(world: &World) {
     let store = &*world.store;
     create_and_say(store, "s1", "call read_file now", "file now").await;
     create_and_say(store, "s2", "file, then read", "the file").await;
@@ -150,7 +150,7 @@ async fn new_loops_are_found_by_the_next_search(world: &World) {
     assert_eq!(found(store, "\"second number7\"").await, ["s1"]);
 }
 
-async fn deleted_session_is_not_found(world: &World) {
+pub(crate) async fn deleted_session_is_not_found(world: &World) {
     let store = &*world.store;
     create_and_say(store, "s1", "apple", "pear").await;
     create_and_say(store, "s2", "apple", "plum").await;
@@ -178,7 +178,7 @@ async fn other_session_of_a_reused_id_is_found(world: &World) {
     assert_eq!(found(store, "cherry").await, ["s1"]);
 }
 
-async fn filters_of_lists_hold_for_searches(world: &World) {
+pub(crate) async fn filters_of_lists_hold_for_searches(world: &World) {
     let store = &*world.store;
     for (id, folder, parent) in [
         ("s1", "/a", None),
@@ -240,7 +240,7 @@ async fn filters_of_lists_hold_for_searches(world: &World) {
     }
 }
 
-async fn pages_show_each_found_session_once(world: &World) {
+pub(crate) async fn pages_show_each_found_session_once(world: &World) {
     let store = &*world.store;
     for number in 0..25_u64 {
         let id = format!("s{number:02}");
@@ -281,7 +281,7 @@ async fn pages_show_each_found_session_once(world: &World) {
     );
 }
 
-async fn snippet_shows_the_first_place_of_the_first_word(world: &World) {
+pub(crate) async fn snippet_shows_the_first_place_of_the_first_word(world: &World) {
     let store = &*world.store;
     create_and_say(store, "s1", "zero", "The first apple\n is red").await;
     say(store, "s1", "a second apple and a pear", "ok").await;

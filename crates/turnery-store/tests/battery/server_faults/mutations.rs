@@ -1,7 +1,7 @@
 //! Stores with a flaw in their statements: the battery finds each of them.
 
 use super::proxy::{Proxy, Replacement};
-use crate::{World, commits, connect, effects, lanes, postgres_url, recovery, samples::*};
+use crate::{World, commits, connect, effects, lanes, postgres_url, recovery, samples::*, search};
 use futures_util::FutureExt;
 use std::{
     any::Any,
@@ -218,4 +218,30 @@ async fn commit_leaves_no_journal_row(world: &World, schema: &str) {
     let committed = world.commit(&lane, 0, &commits::sample_record(1)).await;
     assert_eq!(committed, Ok(1));
     assert_eq!(rows().await, 0);
+}
+
+/// No flaw: few sessions are searched like many.
+const MANY_CANDIDATES: [Replacement; 2] = [
+    instead("FROM candidates) > 1000", "FROM candidates) > 0"),
+    instead("FROM candidates) <= 1000", "FROM candidates) <= 0"),
+];
+
+#[tokio::test]
+async fn many_found_sessions_are_listed_like_few() {
+    macro_rules! passes {
+        ($($case:ident),*) => {
+            $({
+                let found = run_with(&MANY_CANDIDATES, async |world, _| search::$case(world).await);
+                assert_eq!(found.await, Ok(()), stringify!($case));
+            })*
+        };
+    }
+    passes!(
+        all_words_must_be_in_the_session,
+        phrase_must_be_in_one_text,
+        deleted_session_is_not_found,
+        filters_of_lists_hold_for_searches,
+        pages_show_each_found_session_once,
+        snippet_shows_the_first_place_of_the_first_word
+    );
 }
