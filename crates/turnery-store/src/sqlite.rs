@@ -86,10 +86,12 @@ impl SqliteStore {
     /// Creates a store that takes the time for leases from `clock`.
     #[must_use]
     pub fn with_clock(path: PathBuf, clock: Clock) -> Self {
+        let first_opened = Arc::default();
+        let worker = |name| Worker::new(path.clone(), name).with_first_opened(&first_opened);
         Self {
-            searcher: Worker::new(path.clone(), "store-search"),
-            reader: Worker::new(path.clone(), "store-reader"),
-            writer: Worker::new(path, "store-writer"),
+            searcher: worker("store-search"),
+            reader: worker("store-reader"),
+            writer: worker("store-writer"),
             clock,
         }
     }
@@ -112,6 +114,19 @@ impl SqliteStore {
     /// beside it.
     pub fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
         upkeep::files(path)
+    }
+
+    /// Reads with the writer's connection while it is idle and the reader has none: opening one takes longer than a short
+    /// read, and memory.
+    fn read_shortly<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        if !self.reader.is_started() && self.writer.is_idle() {
+            self.writer.call_short(read)
+        } else {
+            self.reader.call(read)
+        }
     }
 
     fn queue_deletion<T: Send + 'static>(
@@ -169,11 +184,11 @@ impl Store for SqliteStore {
 
     fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {
         let id = id.clone();
-        self.reader.call(move |db| sessions::get(&db.sql, &id))
+        self.read_shortly(move |db| sessions::get(&db.sql, &id))
     }
 
     fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
-        self.reader.call(move |db| sessions::list(&db.sql, &query))
+        self.read_shortly(move |db| sessions::list(&db.sql, &query))
     }
 
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, SearchPage> {

@@ -6,7 +6,7 @@ use super::{
     job_error::JobError,
     loop_numbers::LoopNumbers,
     open::{SCHEMA_VERSION, open},
-    open_files::OpenFiles,
+    open_files::{FirstOpened, OpenFiles},
     transaction::write,
 };
 use crate::{Durability, StoreError};
@@ -30,6 +30,19 @@ pub(super) struct Db {
 }
 
 impl Db {
+    /// Opens the database like `open`, unless it is another one than `first`.
+    pub(super) fn open_same(
+        path: &Path,
+        durability: Durability,
+        first: &FirstOpened,
+    ) -> Result<Self, StoreError> {
+        let is_same = first.check(path);
+        is_same.map_err(|error| error.into_store_error(path))?;
+        let opened = Self::open(path, durability)?;
+        first.note(&opened.files);
+        Ok(opened)
+    }
+
     pub(super) fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
         let wal = Arc::new(WriteAheadLog::new(path, durability));
         let (sql, files) = open(path, &wal)?;

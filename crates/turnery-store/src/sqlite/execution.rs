@@ -7,6 +7,7 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     journal,
+    open_files::FirstOpened,
     queue::{JobQueue, QueueEvent},
 };
 use crate::{
@@ -70,10 +71,23 @@ pub(super) struct JobOptions {
     pub(super) is_short: bool,
 }
 
+impl JobOptions {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            flush: Flush::Later,
+            settled_loops: SettledLoops::new(),
+            needs_journal_of: None,
+            is_short: false,
+        }
+    }
+}
+
 /// Queue and state shared by the executors of the jobs.
 pub(super) struct WorkerShared {
     path: PathBuf,
     durability: Durability,
+    first_opened: Arc<FirstOpened>,
     pub(super) queue: JobQueue<Job>,
     state: Mutex<WorkerState>,
     was_quick: AtomicBool,
@@ -103,10 +117,15 @@ impl Drop for AbandonOnPanic<'_> {
 }
 
 impl WorkerShared {
-    pub(super) fn new(path: PathBuf, durability: Durability) -> Self {
+    pub(super) fn new(
+        path: PathBuf,
+        durability: Durability,
+        first_opened: Arc<FirstOpened>,
+    ) -> Self {
         Self {
             path,
             durability,
+            first_opened,
             queue: JobQueue::new(),
             state: Mutex::default(),
             was_quick: AtomicBool::new(false),
@@ -117,6 +136,11 @@ impl WorkerShared {
     /// Returns true if the last jobs were done quickly.
     pub(super) fn was_quick(&self) -> bool {
         self.was_quick.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the database is open and nothing is to be done.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.queue.has_jobs() && self.state.try_lock().is_ok_and(|state| state.db.is_some())
     }
 
     fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
@@ -221,7 +245,8 @@ impl WorkerShared {
         }
         let db = match db {
             Some(db) => Ok(db),
-            None => Db::open(&self.path, self.durability).map(|opened| db.insert(opened)),
+            None => Db::open_same(&self.path, self.durability, &self.first_opened)
+                .map(|opened| db.insert(opened)),
         };
         match db {
             Ok(db) => run_jobs(db, &self.path, batch, appends, truncated),

@@ -7,10 +7,33 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// Device and inode of a file.
 type FileId = (u64, u64);
+
+/// File that the first connection of a store opened. All others must open the same.
+#[derive(Debug, Default)]
+pub(super) struct FirstOpened(OnceLock<FileId>);
+
+impl FirstOpened {
+    /// Fails if the path leads to another file, or to none.
+    pub(super) fn check(&self, path: &Path) -> Result<(), JobError> {
+        match self.0.get() {
+            Some(known) if file_id(path).ok() != Some(*known) => {
+                Err(JobError::Moved(path.to_owned()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Records the files of a connection, unless there was one before.
+    pub(super) fn note(&self, files: &OpenFiles) {
+        let (_, id) = files.database;
+        let _ = self.0.set(id);
+    }
+}
 
 /// Identities of the database, log and shared memory when they were opened.
 pub(super) struct OpenFiles {

@@ -18,6 +18,7 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     job_error::{JOB_TIMEOUT, JobError},
+    open_files::FirstOpened,
     queue::{CAPACITY, PushError, Urgency},
 };
 use crate::{
@@ -39,6 +40,7 @@ pub(super) struct Worker {
     name: &'static str,
     inline_runtime: Option<InlineRuntime>,
     durability: Durability,
+    first_opened: Arc<FirstOpened>,
     running: OnceLock<Result<WorkerThread, StoreError>>,
     /// Journals truncated because the queue was full.
     truncated: TruncatedJournals,
@@ -57,6 +59,7 @@ impl Worker {
             name,
             inline_runtime: None,
             durability: Durability::default(),
+            first_opened: Arc::default(),
             running: OnceLock::new(),
             truncated: TruncatedJournals::default(),
         }
@@ -70,6 +73,12 @@ impl Worker {
     /// Runs jobs that are usually short on this runtime. Call before the first job.
     pub(super) fn set_inline_runtime(&mut self, inline: InlineRuntime) {
         self.inline_runtime = Some(inline);
+    }
+
+    /// Opens only the file that the other workers of a store open. Call before the first job.
+    pub(super) fn with_first_opened(mut self, first_opened: &Arc<FirstOpened>) -> Self {
+        self.first_opened = Arc::clone(first_opened);
+        self
     }
 
     /// Sets what the jobs' writes survive. Call before the first job.
@@ -86,12 +95,35 @@ impl Worker {
         }
     }
 
+    /// Returns true once a job was queued.
+    pub(super) fn is_started(&self) -> bool {
+        self.running.get().is_some()
+    }
+
+    /// Returns true if the database is open and nothing is to be done.
+    pub(super) fn is_idle(&self) -> bool {
+        let running = self.running.get().and_then(|it| it.as_ref().ok());
+        running.is_some_and(|it| it.shared.is_idle())
+    }
+
     /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
     pub(super) fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         self.call_with_timeout(JOB_TIMEOUT, Flush::Later, work)
+    }
+
+    /// Like `call`, for a job that is usually short.
+    pub(super) fn call_short<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let options = JobOptions {
+            is_short: true,
+            ..JobOptions::new(JOB_TIMEOUT)
+        };
+        self.queue(options, work)
     }
 
     /// Like `call`, for a job whose writes are flushed to disk at once.
@@ -109,11 +141,8 @@ impl Worker {
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let options = JobOptions {
-            timeout,
             flush,
-            settled_loops: SettledLoops::new(),
-            needs_journal_of: None,
-            is_short: false,
+            ..JobOptions::new(timeout)
         };
         self.queue(options, work)
     }
@@ -126,11 +155,9 @@ impl Worker {
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let options = JobOptions {
-            timeout: JOB_TIMEOUT,
-            flush: Flush::Later,
-            settled_loops: SettledLoops::new(),
             needs_journal_of: Some(session.clone()),
             is_short: true,
+            ..JobOptions::new(JOB_TIMEOUT)
         };
         self.queue(options, work)
     }
@@ -142,11 +169,10 @@ impl Worker {
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let options = JobOptions {
-            timeout: COMMIT_TIMEOUT,
             flush: Flush::Now,
             settled_loops: settles,
-            needs_journal_of: None,
             is_short: true,
+            ..JobOptions::new(COMMIT_TIMEOUT)
         };
         self.queue(options, work)
     }
@@ -266,9 +292,14 @@ impl Worker {
         running.map_err(Clone::clone)
     }
 
+    fn new_shared(&self) -> WorkerShared {
+        let first_opened = Arc::clone(&self.first_opened);
+        WorkerShared::new(self.path.clone(), self.durability, first_opened)
+    }
+
     fn start(&self) -> Result<WorkerThread, StoreError> {
         let start = || {
-            let shared = Arc::new(WorkerShared::new(self.path.clone(), self.durability));
+            let shared = Arc::new(self.new_shared());
             let thread = thread::Builder::new().name(self.name.to_owned());
             let theirs = Arc::clone(&shared);
             let thread = thread.spawn(move || theirs.run())?;
@@ -299,7 +330,7 @@ impl Worker {
             let deadlines = DeadlineWatcher::start(self.path.clone(), Box::new(|| {})).unwrap();
             deadlines.close();
             Ok(WorkerThread {
-                shared: Arc::new(WorkerShared::new(self.path.clone(), self.durability)),
+                shared: Arc::new(self.new_shared()),
                 deadlines,
                 thread: thread::spawn(|| {}),
             })

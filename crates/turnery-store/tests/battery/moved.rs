@@ -19,18 +19,28 @@ async fn refusals(store: &SqliteStore, lane: &turnery_store::Lane) -> Vec<StoreE
     refused.into_iter().map(Result::unwrap_err).collect()
 }
 
-async fn is_refused_while(change: impl FnOnce(&Path), undo: impl FnOnce(&Path)) {
+async fn is_refused_while(change: impl Fn(&Path), undo: impl Fn(&Path)) {
+    is_refused(&change, &undo, true).await;
+    is_refused(&change, &undo, false).await;
+}
+
+/// `has_read`: the connection that reads is open before the change.
+async fn is_refused(change: impl Fn(&Path), undo: impl Fn(&Path), has_read: bool) {
     let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
-    store.info(&"s1".into()).await.unwrap();
+    if has_read {
+        store.loops(&"s1".into(), 0).await.unwrap();
+    }
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
     change(&path);
+    let is_there = path.exists();
     for error in refusals(&store, &lane).await {
         let text = error.to_string();
         assert!(text.contains("was moved, removed or replaced"), "{text}");
         assert!(text.contains("put the file back, or restart"), "{text}");
     }
+    assert_eq!(path.exists(), is_there, "nothing is created");
     undo(&path);
     if path.exists() {
         let record = record("s1", 1, "Here again?").into();
