@@ -27,6 +27,8 @@ mod moved;
 mod newer_version;
 mod notes_and_approvals;
 #[cfg(feature = "postgres")]
+mod postgres_cost;
+#[cfg(feature = "postgres")]
 mod postgres_migration;
 #[cfg(feature = "postgres")]
 mod privileges;
