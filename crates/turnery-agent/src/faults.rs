@@ -35,6 +35,8 @@ mod seeding {
         BrokenHookApproves,
         /// Drops a pending journal write in favour of the next one.
         DropJournalWrite,
+        /// Goes on after the store has refused events because the lane is lost.
+        JournalWithoutLane,
         /// Does not replace the summarized messages by the summary.
         ForgetSummary,
         /// Loses interjections that the loop did not deliver.

@@ -236,17 +236,17 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
-        self.with_all(|sessions| {
-            if let Some(session) = sessions.get_mut(&lane.session_id) {
-                session.append(lane, loop_id, events);
-            }
-        });
-        self.note_change();
+        drop(self.append_now(lane, loop_id, events));
     }
 
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
-        self.append(lane, loop_id, events);
-        Box::pin(ready(Ok(())))
+        let lost = || StoreError::LaneLost(lane.session_id.clone());
+        let written = self.with_all(|sessions| match sessions.get_mut(&lane.session_id) {
+            Some(session) => session.append(lane, loop_id, events),
+            None => Err(lost()),
+        });
+        self.note_change();
+        Box::pin(ready(written))
     }
 
     fn commit(&self, mut commit: Commit) -> StoreFuture<'_, u64> {

@@ -120,8 +120,9 @@ pub(crate) fn find_flaws(limit: u64, flaws: &[(Flaw, &[Check])], mut backend: im
 }
 
 /// Flaws of every store, with the checks that find them.
-pub(crate) const FLAWS: [(Flaw, &[Check]); 20] = [
+pub(crate) const FLAWS: [(Flaw, &[Check]); 21] = [
     (Flaw::CommitWithoutFence, &[Check::OnlyHolderWrites]),
+    (Flaw::LostAppendConfirmed, &[Check::OnlyHolderWrites]),
     (
         Flaw::AppendWithoutFence,
         &[

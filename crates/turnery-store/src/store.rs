@@ -124,7 +124,8 @@ pub trait Store: Send + Sync + 'static {
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>);
 
     /// Journals events like [`append`](Self::append) and resolves once they are written and survive the end of
-    /// this process. The write starts with the call, even if the future is dropped.
+    /// this process. The write starts with the call, even if the future is dropped. Fails with
+    /// [`StoreError::LaneLost`] if the lane is not held.
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()>;
 
     /// Stores loops and everything that belongs to them, effects included, in one transaction, and drops their journals. Fence

@@ -200,6 +200,12 @@ impl<'t> LoopRun<'t> {
             return Poll::Ready(RunEvent::TimeUp);
         }
         while let Poll::Ready(written) = self.journal.poll_write(cx) {
+            // Nothing that waits for the write may begin.
+            if let Err(StoreError::LaneLost(_)) = written
+                && !faulty!(JournalWithoutLane)
+            {
+                return Poll::Ready(RunEvent::LaneLost);
+            }
             self.journal
                 .after_write(written, recorded_events(&self.recorder));
         }

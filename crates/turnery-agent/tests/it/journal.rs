@@ -8,14 +8,18 @@ use crate::{
 use futures_util::future::BoxFuture;
 use std::{
     future::{pending, ready},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 use tokio::sync::Notify;
-use turnery_agent::{CancellationToken, HookCx, Hooks, PromptOptions};
+use turnery_agent::{CancellationToken, HookCx, Hooks, PromptError, PromptOptions};
 use turnery_engine::{
-    Content, Event, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, LoopStatus,
+    CommitError, Content, Event, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord,
+    LoopStatus,
 };
-use turnery_store::Owner;
+use turnery_store::{Owner, Store};
 
 /// Hook that cancels the prompt before its first call begins, and hangs after that call.
 struct CancelBeforeTool {
@@ -101,6 +105,47 @@ pub(crate) async fn cancel_during_journal_write_leaves_no_hole() {
 #[tokio::test(start_paused = true)]
 async fn failed_journal_write_restarts_from_first_event() {
     assert_complete(&taken_over_after_cancel(1).await);
+}
+
+/// Hook that takes the session over, as another process would, before the first call begins.
+struct TakeOverBeforeTool {
+    store: Arc<dyn Store>,
+    /// Seconds by which the store's clock is ahead.
+    later: Arc<AtomicI64>,
+}
+
+impl Hooks for TakeOverBeforeTool {
+    fn hook_set(&self) -> HookSet {
+        hook_set!(before_tool)
+    }
+
+    fn ask_hook<'a>(&'a self, cx: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        self.later.store(120, Ordering::SeqCst);
+        Box::pin(async {
+            let owner = Owner::for_this_process();
+            self.store.claim(&cx.session_id, &owner).await.unwrap();
+            HookVerdict::Continue
+        })
+    }
+}
+
+/// No time passes: the journal alone tells that the lane is lost.
+// proves: S5, C-12
+#[tokio::test(start_paused = true)]
+pub(crate) async fn tool_does_not_run_once_the_lane_is_lost() {
+    let (store, later) = expiring_store();
+    let call: &[ModelAct] = &[ModelAct::Call("a", "look")];
+    let end: &[ModelAct] = &[ModelAct::Say("done")];
+    let world = EmbeddingFixture::with_store(store.clone(), &[call, end]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        hooks: vec![Arc::new(TakeOverBeforeTool { store, later })],
+        ..PromptOptions::default()
+    };
+    let ticket = session.prompt(vec![Content::text("go")], options).unwrap();
+    let lost = Err(PromptError::Lost(CommitError::LaneLost));
+    assert_eq!(ticket.result().await, lost);
+    assert_eq!(*world.ran.lock().unwrap(), [""; 0]);
 }
 
 /// The end of the answer is in no journal when the commit begins: no time passes here.

@@ -40,6 +40,7 @@ fn every_seeded_fault_is_found() {
         KeepCandidateFolders => candidate_folders::winner_changes_are_applied_as_one_edit,
         ApplyLoserChanges => candidate_folders::winner_changes_are_applied_as_one_edit,
         DropJournalWrite => journal::cancel_during_journal_write_leaves_no_hole,
+        JournalWithoutLane => journal::tool_does_not_run_once_the_lane_is_lost,
     };
     for (fault, test) in table {
         test();

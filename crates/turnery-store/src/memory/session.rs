@@ -103,11 +103,19 @@ impl MemorySession {
         }
     }
 
-    pub(super) fn append(&mut self, lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) {
+    pub(super) fn append(
+        &mut self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        mut events: Vec<Event>,
+    ) -> Result<(), StoreError> {
+        if !self.is_lane_held(lane) {
+            return Err(StoreError::LaneLost(lane.session_id.clone()));
+        }
         let stored = self.find_loop(loop_id).is_some();
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
-        if !self.is_lane_held(lane) || stored || events.is_empty() {
-            return;
+        if stored || events.is_empty() {
+            return Ok(());
         }
         if events.first().is_some_and(|event| event.seq == 0) {
             self.journal.retain(|(id, _)| id != loop_id);
@@ -116,6 +124,7 @@ impl MemorySession {
             Some((_, known)) => known.append(&mut events),
             None => self.journal.push((loop_id.clone(), events)),
         }
+        Ok(())
     }
 
     pub(super) fn find_loop(&self, id: &LoopId) -> Option<&(u64, Arc<LoopRecord>)> {

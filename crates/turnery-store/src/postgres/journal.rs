@@ -37,8 +37,10 @@ const APPEND: &str = concat!(
          FROM lane, unnest($4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[]) \
              WITH ORDINALITY AS t (loop_id, seq, at, body, checksum, place) \
          WHERE NOT EXISTS (SELECT 1 FROM loops l WHERE l.session_id = $1 AND l.loop_id = t.loop_id) \
-         ORDER BY t.place) ",
-    tell_followers!("lane")
+         ORDER BY t.place), \
+     told AS (",
+    tell_followers!("lane"),
+    ") SELECT (SELECT count(*) FROM told) FROM lane"
 );
 
 const EXISTS: &str = "SELECT 1 FROM journal WHERE session_id = $1 LIMIT 1";
@@ -99,12 +101,14 @@ impl JournalRow {
 }
 
 /// Writes events that wait in the queue of a session. Drops events of owners that lost the lane, since the next claim
-/// has turned the journal into a loop (C-12), and events that arrive after their loop's commit.
+/// has turned the journal into a loop (C-12), and events that arrive after their loop's commit. Returns the lanes that
+/// are not held.
 pub(super) async fn write(
     shared: &Shared,
     queue: &SessionQueue,
     batch: &[WaitingAppend],
-) -> Result<(), StoreError> {
+) -> Result<Vec<Lane>, StoreError> {
+    let mut lost = Vec::new();
     for part in batch.chunk_by(|one, next| one.append.lane == next.append.lane) {
         let Some(lane) = part.first().map(|it| &it.append.lane) else {
             continue;
@@ -123,29 +127,34 @@ pub(super) async fn write(
         let rows =
             rows.map_err(|error| PgError::from(error).into_store_error(&shared.pool.address))?;
         let rows: Vec<JournalRow> = rows.into_iter().flatten().collect();
-        shared
+        let is_held = shared
             .run(CALL_TIMEOUT, async |connection| {
                 append(connection, lane, &rows, &texts).await
             })
             .await?;
-        texts.note_stored(queue, lane.fence);
+        if is_held {
+            texts.note_stored(queue, lane.fence);
+        } else {
+            lost.push(lane.clone());
+        }
     }
-    Ok(())
+    Ok(lost)
 }
 
+/// Returns true if the lane is held; the events are dropped otherwise.
 async fn append(
     connection: &Connection,
     lane: &Lane,
     rows: &[JournalRow],
     texts: &NewTexts,
-) -> Result<(), PgError> {
+) -> Result<bool, PgError> {
     let loop_ids: Vec<&str> = rows.iter().map(|row| row.loop_id.as_str()).collect();
     let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
     let times: Vec<&str> = rows.iter().map(|row| row.at.as_str()).collect();
     let bodies: Vec<&str> = rows.iter().map(|row| row.body.as_str()).collect();
     let checksums: Vec<i64> = rows.iter().map(|row| row.checksum).collect();
-    connection
-        .query(
+    let held = connection
+        .query_optional(
             APPEND,
             &[
                 &lane.session_id.as_str(),
@@ -162,7 +171,7 @@ async fn append(
             ],
         )
         .await?;
-    Ok(())
+    Ok(held.is_some())
 }
 
 /// Returns true if a session has journalled events.

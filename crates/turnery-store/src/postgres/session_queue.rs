@@ -144,12 +144,12 @@ impl SessionQueue {
         });
     }
 
-    /// Writes the events that wait, with `write`.
+    /// Writes the events that wait, with `write`, which returns the lanes that are not held.
     pub(super) async fn flush(
         self: Rc<Self>,
         mut turn: Turn,
         truncated: Arc<TruncatedJournals>,
-        write: impl AsyncFnOnce(&Self, &[WaitingAppend]) -> Result<(), StoreError>,
+        write: impl AsyncFnOnce(&Self, &[WaitingAppend]) -> Result<Vec<Lane>, StoreError>,
     ) {
         turn.wait().await;
         if self.waiting.borrow().iter().all(|it| it.waiter.is_none()) {
@@ -166,11 +166,18 @@ impl SessionQueue {
         let written = write(&self, &batch).await;
         for WaitingAppend { append, waiter } in batch {
             if let Err(error) = &written {
-                truncated.add(append.loop_id, &error.to_string());
+                truncated.add(append.loop_id.clone(), &error.to_string());
             }
             if let Some(waiter) = waiter {
+                let written = match &written {
+                    Ok(lost) if lost.contains(&append.lane) => {
+                        Err(StoreError::LaneLost(append.lane.session_id))
+                    }
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.clone()),
+                };
                 // Nobody waits if the caller has dropped its future.
-                let _ = waiter.send(written.clone());
+                let _ = waiter.send(written);
             }
         }
     }

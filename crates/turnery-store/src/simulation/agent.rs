@@ -291,6 +291,7 @@ impl Agent {
                     running.must_restart |= running.planned.id() == *loop_id;
                 }
             }
+            (Request::Append { .. }, Some(Response::Done(Err(_)))) => self.lose_lane(),
             (Request::Commit(commit), Some(Response::Committed(result))) => match result {
                 Ok(version) => {
                     self.known.head = *version;

@@ -243,7 +243,10 @@ impl<D: Driver> Backend for StoreBackend<D> {
             } => {
                 if is_awaited || driver.awaits_appends() {
                     let call = store.append_now(&lane, &loop_id, events);
-                    Response::Done(driver.finish(process, call))
+                    match driver.finish(process, call) {
+                        Err(StoreError::LaneLost(_)) if !is_awaited => Response::Done(Ok(())),
+                        written => Response::Done(written),
+                    }
                 } else {
                     store.append(&lane, &loop_id, events);
                     Response::Done(Ok(()))

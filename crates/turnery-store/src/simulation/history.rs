@@ -327,10 +327,26 @@ impl History {
                     events,
                     is_awaited,
                 },
-                Response::Done(Ok(())),
+                Response::Done(result),
             ) => {
-                self.sessions[place].note_append(lane, loop_id, events, *is_awaited);
-                Ok(())
+                let session = &mut self.sessions[place];
+                match result {
+                    Ok(()) => {
+                        require(
+                            !is_awaited || session.is_held(lane, true),
+                            Check::OnlyHolderWrites,
+                            || format!("{} journals under a lost lane", lane.owner_id),
+                        )?;
+                        session.note_append(lane, loop_id, events, *is_awaited);
+                        Ok(())
+                    }
+                    Err(StoreError::LaneLost(_)) if *is_awaited => require(
+                        !session.is_held(lane, false),
+                        Check::OnlyHolderWrites,
+                        || format!("the holder {} cannot journal", lane.owner_id),
+                    ),
+                    Err(_) => Err(unexpected()),
+                }
             }
             (Request::Commit(commit), Response::Committed(result)) => {
                 let is_known = matches!(

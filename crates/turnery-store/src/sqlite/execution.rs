@@ -341,8 +341,11 @@ fn run_jobs(
                 let kept = queue_append(append, appends, truncated);
                 if let Some(reply) = reply {
                     // Written with all earlier events, in order: a journal must not have a gap.
-                    let written = kept.and_then(|()| {
-                        write_journal(db, path, appends, truncated, reply.time_left())
+                    let written = kept.and_then(|session| {
+                        match write_journal(db, path, appends, truncated, reply.time_left())? {
+                            true => Ok(()),
+                            false => Err(StoreError::LaneLost(session)),
+                        }
                     });
                     reply.send(written);
                 }
@@ -393,12 +396,12 @@ fn run_jobs(
     }
 }
 
-/// Keeps events until they are written. Fails if earlier events of the loop are missing.
+/// Keeps events until they are written. Returns their session. Fails if earlier events of the loop are missing.
 fn queue_append(
     append: JournalAppend,
     appends: &mut Vec<JournalAppend>,
     truncated: &TruncatedJournals,
-) -> Result<(), StoreError> {
+) -> Result<SessionId, StoreError> {
     if append.starts_loop() {
         // A loop whose journal is written again from its first event.
         appends.retain(|earlier| !earlier.is_for(&append.lane, &append.loop_id));
@@ -411,30 +414,35 @@ fn queue_append(
     if !truncated.accepts(&append) {
         return Err(gap_error(&append));
     }
+    let session = append.lane.session_id.clone();
     appends.push(append);
-    Ok(())
+    Ok(session)
 }
 
 /// Writes events to the journal and removes them from `appends`. After a transient error, such as a full
 /// disk or a lock held for longer than `timeout`, they remain there for the next attempt; after any other,
-/// they are dropped and their loops are added to `truncated`. Logs the error that it returns.
+/// they are dropped and their loops are added to `truncated`. Logs the error that it returns. Returns true if the lane of
+/// the last append is held.
 fn write_journal(
     db: &mut Db,
     path: &Path,
     appends: &mut Vec<JournalAppend>,
     truncated: &TruncatedJournals,
     timeout: Duration,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     if appends.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let written = db
         .set_lock_timeout(timeout)
         .and_then(|()| db.check_files())
         .and_then(|()| journal::write_appends(db, appends));
-    let Err(error) = written else {
-        appends.clear();
-        return Ok(());
+    let error = match written {
+        Ok(is_held) => {
+            appends.clear();
+            return Ok(is_held);
+        }
+        Err(error) => error,
     };
     let may_pass = error.is_transient();
     let error = error.into_store_error(path);

@@ -24,16 +24,18 @@ type LoopEvents = (LoopId, Vec<Event>);
 type ReadEvents = Result<LoopEvents, String>;
 
 /// Writes all appends in one transaction. Drops events of owners that lost the lane, since the next claim has
-/// turned the journal into a loop (C-12), and events that arrive after their loop's commit.
-pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<(), JobError> {
+/// turned the journal into a loop (C-12), and events that arrive after their loop's commit. Returns true if the lane of
+/// the last append is held.
+pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<bool, JobError> {
     for append in appends {
         db.empty_journals.remove(&append.lane.session_id);
     }
     write(&db.sql, |work| {
+        let mut is_held = true;
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
-            let late = stored_loop::is_stored(work, session, loop_id)?;
-            if late || !lane_columns::is_lane_held(work, &append.lane)? {
+            is_held = lane_columns::is_lane_held(work, &append.lane)?;
+            if !is_held || stored_loop::is_stored(work, session, loop_id)? {
                 continue;
             }
             if append.starts_loop() {
@@ -42,7 +44,7 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<()
             }
             insert_events(work, session, loop_id, &append.events)?;
         }
-        Ok(())
+        Ok(is_held)
     })
 }
 

@@ -13,6 +13,7 @@ battery!(
     announced_loop_is_aborted,
     running_call_is_closed_by_recovery,
     lost_lane_cannot_journal,
+    late_events_of_a_stored_loop_are_no_error,
     lost_lane_cannot_drop_the_holders_journal,
     restarted_loop_replaces_its_journal,
     journal_without_first_event_is_dropped,
@@ -318,8 +319,23 @@ pub(crate) async fn lost_lane_cannot_journal(world: &World) {
     world
         .store
         .append(&old, &loop_id("s1", 1), events("s1", 1, "Late"));
+    let awaited = events("s1", 2, "Later");
+    let refused = world.store.append_now(&old, &loop_id("s1", 2), awaited);
+    assert_eq!(refused.await, Err(StoreError::LaneLost("s1".into())));
     assert_eq!(recovered_loops(world).await, []);
     assert_eq!(new.lane.fence, 2);
+}
+
+/// The commit has settled the loop.
+// proves: C-12
+async fn late_events_of_a_stored_loop_are_no_error(world: &World) {
+    let lane = claim_new_session(world).await;
+    let record = Arc::new(record("s1", 1, "Mine"));
+    assert_eq!(world.commit(&lane, 0, &record).await, Ok(1));
+    let late = events("s1", 1, "Mine");
+    let settled = world.store.append_now(&lane, &loop_id("s1", 1), late);
+    assert_eq!(settled.await, Ok(()));
+    assert_eq!(recovered_loops(world).await, [record]);
 }
 
 /// C-12: a commit refused because of its lane keeps the journal of the running loop.

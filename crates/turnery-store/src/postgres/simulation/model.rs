@@ -283,13 +283,20 @@ impl PgModel {
         Ok(())
     }
 
-    fn append(&mut self, lane: &Lane, loop_id: &LoopId, events: &[Event]) {
-        if let Some(session) = self.sessions.get_mut(&lane.session_id)
-            && session.is_held(lane)
-            && session.find(loop_id).is_none()
-        {
+    fn append(
+        &mut self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: &[Event],
+    ) -> Result<(), StoreError> {
+        let session = self.sessions.get_mut(&lane.session_id);
+        let Some(session) = session.filter(|session| session.is_held(lane)) else {
+            return Err(StoreError::LaneLost(lane.session_id.clone()));
+        };
+        if session.find(loop_id).is_none() {
             session.journal.push((loop_id.clone(), events.to_vec()));
         }
+        Ok(())
     }
 
     fn commit(
@@ -531,11 +538,11 @@ impl Backend for PgModel {
                 lane,
                 loop_id,
                 events,
-                is_awaited: _,
-            } => {
-                self.append(lane, loop_id, events);
-                Response::Done(Ok(()))
-            }
+                is_awaited,
+            } => match self.append(lane, loop_id, events) {
+                Err(_) if !is_awaited => Response::Done(Ok(())),
+                written => Response::Done(written),
+            },
             Request::Commit(commit) => Response::Committed(self.commit(commit, progress)?),
             Request::Renew(lane) => Response::Done(self.renew(lane, time.wall)),
             Request::Release(lane) => {
