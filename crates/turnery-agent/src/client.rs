@@ -137,6 +137,12 @@ pub trait Outbox: Send + 'static {
     /// a shared queue does not hold a slot meanwhile.
     fn release_slot(&mut self) {}
 
+    /// Returns true if the client accepts prompts that it has not sent, which
+    /// [`Settings::runs_queued_prompts`](crate::Settings::runs_queued_prompts) asks for.
+    fn shows_other_prompts(&self) -> bool {
+        true
+    }
+
     /// Returns true if this outbox wants [`OutboxItem::PromptEnd`]. Callers that await prompt handles do not need
     /// it.
     fn wants_prompt_end(&self) -> bool {

@@ -61,6 +61,10 @@ mod seeding {
         KeepLostMessages,
         /// Takes the last queued prompt first.
         RunLastPromptFirst,
+        /// Runs a queued prompt that another host has run.
+        RunQueuedTwice,
+        /// Runs a queued prompt that was withdrawn.
+        RunWithdrawn,
         /// Leaves a question open when the prompt is cancelled.
         KeepRequestOnCancel,
         /// Leaves the model running when the prompt is cancelled.

@@ -50,7 +50,7 @@ pub use notify::{NOTIFICATION_TYPE, NotifyTool, notification_policy};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
     ContinueError, DeliveryReceipt, InterjectError, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,
-    PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionOptions,
+    PromptError, PromptHandle, PromptOptions, PromptResult, QueuedReceipt, Session, SessionOptions,
     SetOptionError, StartError, ToolExecution, UnknownPriceError, WinnerChanges, known_price,
 };
 pub use settings::{Settings, SettingsError, SettingsResolver};

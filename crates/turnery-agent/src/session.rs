@@ -31,6 +31,7 @@ mod prompt_guard;
 mod prompt_handle;
 mod prompt_run;
 mod prompt_scope;
+mod queued_prompts;
 mod request_prefix;
 mod result;
 mod run;
@@ -47,6 +48,7 @@ pub use handle::Session;
 pub use options::{PromptOptions, SessionOptions};
 pub use price::{UnknownPriceError, known_price};
 pub use prompt_handle::{DeliveryReceipt, PromptHandle};
+pub use queued_prompts::QueuedReceipt;
 pub use result::{PromptResult, ToolExecution, WinnerChanges};
 
 pub(crate) use approvals::RememberedApprovals;

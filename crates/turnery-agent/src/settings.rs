@@ -75,6 +75,10 @@ pub struct Settings {
     pub effect_handler: Option<Arc<dyn EffectHandler>>,
     /// Effects that the handler receives, of those that the policies of the toolbox keep (UP-22).
     pub effect_policy: EffectPolicy,
+    /// If true, sessions run prompts that other hosts have queued in the store while the session was in use, after
+    /// their own, unless their client accepts only its own prompts
+    /// ([`Outbox::shows_other_prompts`](crate::Outbox::shows_other_prompts)). Nobody receives the results.
+    pub runs_queued_prompts: bool,
     /// Slash commands that expand to prompt text.
     pub custom_commands: Arc<[CustomCommand]>,
 }
@@ -111,6 +115,7 @@ impl Settings {
             hook_timeout: DEFAULT_HOOK_TIMEOUT,
             effect_handler: None,
             effect_policy: EffectPolicy::default(),
+            runs_queued_prompts: false,
             custom_commands: Arc::new([CustomCommand::init()]),
         }
     }

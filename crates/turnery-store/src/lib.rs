@@ -23,6 +23,7 @@ pub mod owner;
 pub mod pending_effect;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub mod queued_prompt;
 mod recovery;
 pub mod replay;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use memory::MemoryStore;
 pub use pending_effect::{MAX_EFFECT_DELAY, NextEffect, PendingEffect, TakenEffect};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAddress, PostgresAddressError, PostgresStore};
+pub use queued_prompt::{PromptRemoval, QueuedPrompt};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
 pub use search::{SEARCH_PAGE_SIZE, SearchHit, SearchPage, SearchQuery};
 pub use session_follower::{FollowUpdates, SessionFollower};

@@ -7,9 +7,9 @@ mod session;
 
 use crate::{
     ChangeMark, ClaimedLane, Clock, Commit, DailyUsage, Damage, FollowFrom, FollowPage, History,
-    Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, RepairReport, ReplayCursor,
-    ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription,
-    StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, PromptRemoval, QueuedPrompt,
+    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch,
+    Store, StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
     clock::ClockReading,
     follow::wait_for_change,
     lease::{LaneHolder, LeaseEnd},
@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::watch;
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, PromptId, SessionId, Timestamp};
 
 /// Store whose sessions live as long as the value.
 #[derive(Debug)]
@@ -298,6 +298,45 @@ impl Store for MemoryStore {
             }
         });
         Box::pin(ready(Ok(())))
+    }
+
+    fn queue_prompt(&self, id: &SessionId, prompt: QueuedPrompt) -> StoreFuture<'_, ()> {
+        let queued = self.with_session(id, |session| {
+            let pending = prompt.encode(id);
+            let pending = pending.map_err(|error| StoreError::Broken(error.to_string()))?;
+            session.effects.add(pending);
+            Ok(())
+        });
+        self.note_change();
+        queued
+    }
+
+    fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
+        Box::pin(ready(self.with_all(|sessions| {
+            let session = sessions.get(id);
+            session.map_or_else(|| Ok(Vec::new()), |session| session.effects.prompts())
+        })))
+    }
+
+    fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {
+        Box::pin(ready(Ok(self.with_all(|sessions| {
+            let session = sessions.get_mut(id);
+            session.is_some_and(|session| session.effects.start_prompt(prompt))
+        }))))
+    }
+
+    fn remove_queued_prompt(
+        &self,
+        id: &SessionId,
+        prompt: &PromptId,
+        removal: PromptRemoval,
+    ) -> StoreFuture<'_, bool> {
+        let removed = self.with_all(|sessions| {
+            let session = sessions.get_mut(id);
+            session.is_some_and(|session| session.effects.remove_prompt(prompt, removal))
+        });
+        self.note_change();
+        Box::pin(ready(Ok(removed)))
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {

@@ -38,6 +38,11 @@ pub enum CopyError {
     /// The session's tools have requested effects that are not delivered yet.
     #[error("session {0} has notifications that are not delivered yet; open it once, then copy it")]
     Undelivered(SessionId),
+    /// A prompt waits in the session. A copy of it would be run as well.
+    #[error(
+        "a prompt waits in session {0}; open the session and let it run, or withdraw it, then copy the session"
+    )]
+    PromptWaits(SessionId),
     /// What the target returns differs from what was written to it.
     #[error("session {id} was copied, but its {what} are not read back as they were written")]
     Differs {
@@ -87,6 +92,9 @@ async fn copy_claimed(
         });
     }
     require_delivered(from, id, owner).await?;
+    if !from.queued_prompts(id).await?.is_empty() {
+        return Err(CopyError::PromptWaits(id.clone()));
+    }
     let source = read(from, id).await?;
     let is_new = match to.info(id).await {
         Ok(_) => false,

@@ -41,8 +41,9 @@ mod vacuum;
 use crate::{
     ChangeMark, ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, FollowFrom,
     FollowPage, History, Lane, ListPage, ListQuery, LoopBeginning, NewSession, NextEffect, Owner,
-    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch,
-    SpaceReport, Store, StoreDescription, StoreError, StoreFuture, TakenEffect, TranscriptNote,
+    PromptRemoval, QueuedPrompt, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SessionInfo, SessionPatch, SpaceReport, Store, StoreDescription, StoreError, StoreFuture,
+    TakenEffect, TranscriptNote,
     encoding::loop_row::LoopRow,
     follow::wait_for_change,
     journal_append::{JournalAppend, TruncatedJournals},
@@ -57,7 +58,7 @@ use replay::PostgresReplay;
 use session_queue::Turn;
 use std::{rc::Rc, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, PromptId, SessionId, Timestamp};
 
 /// Sessions in one schema of a PostgreSQL database. Dropping the store writes everything that was queued.
 pub struct PostgresStore {
@@ -388,6 +389,45 @@ impl Store for PostgresStore {
         let taken = taken.clone();
         self.run(CALL_TIMEOUT, async move |shared, connection| {
             effects::postpone(connection, &taken, delay, shared.now()).await
+        })
+    }
+
+    fn queue_prompt(&self, id: &SessionId, prompt: QueuedPrompt) -> StoreFuture<'_, ()> {
+        let pending = match prompt.encode(id) {
+            Ok(pending) => pending,
+            Err(error) => {
+                let error = StoreError::Broken(error.to_string());
+                return Box::pin(std::future::ready(Err(error)));
+            }
+        };
+        self.run(CALL_TIMEOUT, async move |_, connection| {
+            effects::queue_prompt(connection, &pending).await
+        })
+    }
+
+    fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
+        let id = id.clone();
+        self.run(CALL_TIMEOUT, async move |_, connection| {
+            effects::prompts(connection, &id).await
+        })
+    }
+
+    fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {
+        let (id, prompt) = (id.clone(), prompt.clone());
+        self.run(CALL_TIMEOUT, async move |_, connection| {
+            effects::start_prompt(connection, &id, &prompt).await
+        })
+    }
+
+    fn remove_queued_prompt(
+        &self,
+        id: &SessionId,
+        prompt: &PromptId,
+        removal: PromptRemoval,
+    ) -> StoreFuture<'_, bool> {
+        let (id, prompt) = (id.clone(), prompt.clone());
+        self.run(CALL_TIMEOUT, async move |_, connection| {
+            effects::remove_prompt(connection, &id, &prompt, removal).await
         })
     }
 

@@ -49,9 +49,9 @@ mod worker;
 use crate::{
     ChangeMark, ClaimOutcome, ClaimedLane, Clock, Commit, DailyUsage, Damage, Durability,
     FollowFrom, FollowPage, History, Lane, ListPage, ListQuery, LoopBeginning, NewSession,
-    NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
-    SessionInfo, SessionPatch, SpaceReport, Store, StoreDescription, StoreFuture, TakenEffect,
-    TranscriptNote, clock::ClockReading, encoding::loop_row::LoopRow,
+    NextEffect, Owner, PromptRemoval, QueuedPrompt, RepairReport, ReplayCursor, ReplayPage,
+    SearchPage, SearchQuery, SessionInfo, SessionPatch, SpaceReport, Store, StoreDescription,
+    StoreFuture, TakenEffect, TranscriptNote, clock::ClockReading, encoding::loop_row::LoopRow,
     journal_append::JournalAppend, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
@@ -64,7 +64,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, PromptId, SessionId, Timestamp};
 use worker::Worker;
 
 /// Sessions in one SQLite file. Dropping the store writes everything that was queued.
@@ -346,6 +346,35 @@ impl Store for SqliteStore {
         let (taken, clock) = (taken.clone(), self.clock.clone());
         self.writer
             .call(move |db| pending_effects::postpone(&db.sql, &taken, delay, clock.reading()))
+    }
+
+    fn queue_prompt(&self, id: &SessionId, prompt: QueuedPrompt) -> StoreFuture<'_, ()> {
+        let id = id.clone();
+        self.writer
+            .call_flushed(move |db| pending_effects::queue_prompt(&db.sql, &id, prompt))
+    }
+
+    fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
+        let id = id.clone();
+        self.reader
+            .call(move |db| pending_effects::prompts(&db.sql, &id))
+    }
+
+    fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {
+        let (id, prompt) = (id.clone(), prompt.clone());
+        self.writer
+            .call(move |db| pending_effects::start_prompt(&db.sql, &id, &prompt))
+    }
+
+    fn remove_queued_prompt(
+        &self,
+        id: &SessionId,
+        prompt: &PromptId,
+        removal: PromptRemoval,
+    ) -> StoreFuture<'_, bool> {
+        let (id, prompt) = (id.clone(), prompt.clone());
+        self.writer
+            .call(move |db| pending_effects::remove_prompt(&db.sql, &id, &prompt, removal))
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {

@@ -2,13 +2,15 @@
 
 use crate::{
     ChangeMark, DailyUsage, Damage, FollowFrom, FollowPage, History, NextEffect, PendingEffect,
-    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SpaceReport, StoreDescription,
-    StoreError, TakenEffect, list_cursor::format_time,
+    PromptRemoval, QueuedPrompt, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SpaceReport, StoreDescription, StoreError, TakenEffect, list_cursor::format_time,
 };
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{
+    CallId, Event, LlmMessage, LoopId, LoopRecord, PromptId, SessionId, Timestamp,
+};
 
 /// Future of a store operation.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -143,6 +145,28 @@ pub trait Store: Send + Sync + 'static {
     /// Frees an effect after `delay`, at most [`MAX_EFFECT_DELAY`](crate::MAX_EFFECT_DELAY). Does nothing if it was
     /// taken again since.
     fn postpone_effect(&self, taken: &TakenEffect, delay: Duration) -> StoreFuture<'_, ()>;
+
+    /// Stores a prompt that is to be run as soon as the session is free. Needs no lane. Idempotent.
+    fn queue_prompt(&self, id: &SessionId, prompt: QueuedPrompt) -> StoreFuture<'_, ()>;
+
+    /// Returns the prompts that wait in a session, in the order in which they were queued; none if the session does not
+    /// exist. A started prompt waits until it is removed, so that it is not lost with a process that has only started
+    /// it.
+    fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>>;
+
+    /// Starts a queued prompt: it can no longer be withdrawn. Returns false if it does not wait. The caller holds the
+    /// lane, runs the prompt only if no loop that was stored since it was queued has done so
+    /// ([`QueuedPrompt::was_run_by`]), and removes it afterwards.
+    fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool>;
+
+    /// Removes a queued prompt. Returns false if nothing was removed, which may also mean that the answer to an earlier
+    /// attempt was lost.
+    fn remove_queued_prompt(
+        &self,
+        id: &SessionId,
+        prompt: &PromptId,
+        removal: PromptRemoval,
+    ) -> StoreFuture<'_, bool>;
 
     /// Changes the title or the settings of a session. Needs no lane.
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo>;

@@ -42,7 +42,8 @@ pub(crate) fn serve(
         let stop = stop.clone();
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
-    let app = App::load(global, Config::from(args.choice).over(flags));
+    let mut app = App::load(global, Config::from(args.choice).over(flags));
+    app.settings_resolver.runs_queued_prompts = true;
     // Loaded in the background: the `initialize` response lists the login methods.
     app.live_providers.prefetch();
     let login = login_methods(&app);

@@ -287,6 +287,10 @@ pub(crate) struct RunArgs {
     /// Continue the newest session of this folder.
     #[arg(long = "continue")]
     pub(crate) continue_newest: bool,
+    /// If another process is at work in the session, let the prompt wait there until it is done, and print the answer.
+    /// Needs `--session` or `--continue`. Ctrl-C withdraws a prompt that waits.
+    #[arg(long, conflicts_with_all = ["no_store", "output_schema"])]
+    pub(crate) queue: bool,
     /// Keep the session in memory only: nothing of it is written to disk, and it cannot be continued.
     #[arg(long, conflicts_with_all = ["session", "continue_newest"])]
     pub(crate) no_store: bool,

@@ -11,6 +11,7 @@ mod output_thread;
 mod permission_prompt;
 mod progress;
 mod prompt_input;
+mod queued_prompt;
 mod result;
 mod text_writer;
 pub(crate) mod try_models;
@@ -30,8 +31,10 @@ use crate::{
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
+use futures_util::future::BoxFuture;
 use job::{Job, JobAction, SessionTarget};
 use prompt_input::SilentStdin;
+use queued_prompt::{QueuedRun, RanPrompt, WaitCancelled};
 use result::RunResult;
 use std::{
     fs,
@@ -46,8 +49,8 @@ use tokio::{
     sync::oneshot,
 };
 use turnery_agent::{
-    CancellationToken, ClientPorts, FinishRule, PromptError, PromptOptions, PromptResult, Session,
-    Settings, TraceSink, ValueSchema,
+    CancellationToken, ClientPorts, FinishRule, PromptError, PromptOptions, Session, Settings,
+    TraceSink, ValueSchema,
 };
 use turnery_engine::Content;
 use turnery_store::{MemoryStore, Store};
@@ -65,6 +68,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
         cwd,
         session,
         continue_newest,
+        queue,
         no_store,
         attached,
         output_schema,
@@ -81,7 +85,11 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
         let schema = output_schema.as_deref().map(read_schema).transpose()?;
         let content = read_content(prompt.as_deref(), &attached)?;
         let is_continued = !matches!(target, SessionTarget::New(_));
+        if queue {
+            check_queue(is_continued && tries.is_empty(), format)?;
+        }
         let work = match (tries.is_empty(), content.is_empty()) {
+            (true, _) if queue => JobAction::QueuedPrompt(required(content)?),
             // Where the last prompt stopped.
             (true, true) if is_continued => JobAction::Continue,
             (true, _) => JobAction::Prompt(required(content)?),
@@ -96,6 +104,20 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
             no_store,
         })
     })
+}
+
+/// Fails if a prompt with these arguments cannot wait in a session.
+fn check_queue(is_prompt_of_session: bool, format: OutputFormat) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        is_prompt_of_session,
+        "--queue is for one prompt in a stored session: use it with --session or --continue, and without --try"
+    );
+    anyhow::ensure!(
+        format != OutputFormat::StreamJson,
+        "--queue works with --format text and json; `turnery sessions follow --json` prints the events of a session \
+         that runs elsewhere"
+    );
+    Ok(())
 }
 
 /// Reads the schema of a value that a prompt must end with.
@@ -280,7 +302,7 @@ async fn run_job(
     let (outbox, notices, final_text) =
         output_thread::start(format, schema.is_none(), cancel.clone())?;
     let ports = ClientPorts::local(
-        Arc::new(permission_prompt::PermissionPrompter::new(notices)),
+        Arc::new(permission_prompt::PermissionPrompter::new(notices.clone())),
         Box::new(outbox),
     );
     let session = job::open_session(&agent, &*store, &target, ports, &flags).await?;
@@ -294,36 +316,76 @@ async fn run_job(
         finish: schema.map_or(FinishRule::Prose, FinishRule::ValueOf),
         ..PromptOptions::cancelled_by(cancel.clone())
     };
-    let ticket = work.start(&session, &*store, options).await?;
-
-    let mut ended = std::pin::pin!(finish_prompt(&session, ticket.result(), final_text));
-    let (result, text) = tokio::select! {
+    let result: BoxFuture<'_, anyhow::Result<RanPrompt>> = match work {
+        JobAction::QueuedPrompt(content) => {
+            let queued = QueuedRun {
+                session: &session,
+                store: &*store,
+                output: notices,
+                options,
+            };
+            Box::pin(queued.run(job::expand_command(&session, content)))
+        }
+        work => {
+            let ticket = work.start(&session, &*store, options).await?;
+            Box::pin(async {
+                let result = ticket.result().await.map_err(explain_busy)?;
+                Ok(RanPrompt::here(result))
+            })
+        }
+    };
+    let mut ended = std::pin::pin!(finish_prompt(&session, result, final_text));
+    let (
+        RanPrompt {
+            result,
+            is_elsewhere,
+        },
+        text,
+    ) = tokio::select! {
         ended = &mut ended => ended?,
         () = signals.next() => {
             cancel.cancel();
             logs::print_message("stopping; press Ctrl-C again to force it");
             tokio::select! {
-                ended = &mut ended => ended?,
-                () = signals.next() => return Ok(RunResult::from_forced_cancel(&session)),
+                ended = &mut ended => match ended {
+                    Err(error) if error.is::<WaitCancelled>() => {
+                        return Ok(RunResult::from_cancel(&session, &error));
+                    }
+                    ended => ended?,
+                },
+                () = signals.next() => {
+                    let forced = anyhow!("cancelled by force; the answer was not stored");
+                    return Ok(RunResult::from_cancel(&session, &forced));
+                }
             }
         }
     };
     let price = |model: &str| agent.models().recorded_price(model);
     let (id, options) = (session.id().clone(), session.options());
     let mut ran = RunResult::from_prompt(id, options.model.name.to_string(), &result, text, price);
-    ran.sandbox = Some(options.sandbox);
+    ran.sandbox = (!is_elsewhere).then_some(options.sandbox);
     if is_value_required {
         ran.require_value(&result);
     }
     Ok(ran)
 }
 
+/// Adds what to do to the error of a session that another process holds.
+fn explain_busy(error: PromptError) -> anyhow::Error {
+    match error {
+        PromptError::Busy { .. } => {
+            anyhow!("{error}; with --queue, `turnery run` lets the prompt wait there")
+        }
+        error => error.into(),
+    }
+}
+
 /// Waits for the end of the prompt and until all output is written.
 async fn finish_prompt(
     session: &Session,
-    result: impl Future<Output = Result<PromptResult, PromptError>>,
+    result: impl Future<Output = anyhow::Result<RanPrompt>>,
     final_text: oneshot::Receiver<io::Result<String>>,
-) -> anyhow::Result<(PromptResult, String)> {
+) -> anyhow::Result<(RanPrompt, String)> {
     let result = result.await;
     session.close().await;
     let final_text = final_text

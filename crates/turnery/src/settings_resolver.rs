@@ -36,6 +36,8 @@ pub(crate) struct SettingsSources {
     key_files: Vec<PathBuf>,
     /// `private_paths` and `key_files`, for each session's policy.
     guarded: OnceLock<GuardedPaths>,
+    /// True if sessions run prompts that other processes have queued in them.
+    pub(crate) runs_queued_prompts: bool,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -56,6 +58,7 @@ impl SettingsSources {
             private_paths: Vec::new(),
             key_files: Vec::new(),
             guarded: OnceLock::new(),
+            runs_queued_prompts: false,
             warned: Mutex::default(),
         }
     }
@@ -188,6 +191,7 @@ impl SettingsResolver for SettingsSources {
                 .notify
                 .map(|command| NotifyCommand::handler(command, place)),
             effect_policy: notification_policy(),
+            runs_queued_prompts: self.runs_queued_prompts,
             hook_timeout: hooks::slowest_timeout(&entries),
             sandbox,
             custom_commands: slash_commands::load_commands(self.commands_folder.as_deref(), roots)

@@ -74,6 +74,11 @@ impl Outbox for WireOutbox {
         self.queue.poll_reserve(cx).map(|_| ())
     }
 
+    /// In v1 every update belongs to a request of the client (PROMPT-7).
+    fn shows_other_prompts(&self) -> bool {
+        self.encoder.lock().reports_prompt_end()
+    }
+
     fn wants_prompt_end(&self) -> bool {
         self.encoder.lock().reports_prompt_end()
     }

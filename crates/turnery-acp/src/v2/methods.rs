@@ -4,6 +4,7 @@ pub(crate) mod initialize;
 mod session_list;
 mod session_new;
 mod session_prompt;
+mod session_queue;
 mod session_resume;
 mod session_set_config_option;
 
@@ -26,6 +27,7 @@ pub(crate) fn method_table(connection: Arc<Connection>) -> Methods {
     register(&mut table, names.session_close, session_close::handle);
     register(&mut table, names.session_delete, session_delete::handle);
     register(&mut table, names.session_prompt, session_prompt::handle);
+    register(&mut table, session_queue::QUEUE, session_queue::handle);
     register(
         &mut table,
         names.session_set_config_option,

@@ -116,6 +116,7 @@ pub(crate) fn prompt_error(error: &PromptError) -> RpcError {
         ),
         PromptError::NoInterpreter => ("no_interpreter", "Code mode is not available here", false),
         PromptError::Withdrawn => ("withdrawn", "The prompt was withdrawn", true),
+        PromptError::AlreadyRun => ("already_run", "The prompt was run already", false),
         PromptError::Server(_) => ("mcp_prompt", "The prompt could not be written", true),
     };
     RpcError::internal(kind, what, error.to_string(), retryable)

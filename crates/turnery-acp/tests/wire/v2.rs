@@ -8,6 +8,7 @@ mod fold;
 mod invalid_params;
 mod negotiation;
 mod prompts;
+mod queued_prompts;
 mod replay;
 mod tool_calls;
 

@@ -34,6 +34,11 @@ pub(crate) enum SessionCommand {
     Prompt(Box<QueuedPrompt>),
     /// Interjects into the running prompt.
     Interject(Interjection),
+    /// Looks for prompts that wait in the store.
+    FindQueued {
+        /// True if another host holds the session, and is to look for them first.
+        is_held: bool,
+    },
     /// Changes an option at once.
     SetOption {
         change: OptionChange,

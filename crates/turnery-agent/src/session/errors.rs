@@ -95,6 +95,9 @@ pub enum PromptError {
     /// The prompt was withdrawn before it began.
     #[error("the prompt was withdrawn before it began")]
     Withdrawn,
+    /// The queued prompt was run or withdrawn by another host.
+    #[error("the queued prompt was run or withdrawn already")]
+    AlreadyRun,
     /// The MCP server that should have generated the prompt failed; the prompt did not begin.
     #[error("the prompt could not be written: {0}")]
     Server(String),

@@ -47,7 +47,7 @@ pub(super) struct SessionShared {
     pub(super) configured_model: ModelName,
     pub(super) servers: Option<Arc<McpServers>>,
     /// Cancels every prompt started so far; replaced by a new token at each cancel.
-    pub(super) all: Mutex<CancellationToken>,
+    pub(super) all: Arc<Mutex<CancellationToken>>,
     /// Number of prompts started and not finished.
     pub(super) open: SharedCounter,
     /// Number of pending interjections.
@@ -201,7 +201,7 @@ impl Session {
     }
 
     /// Sends a command without waiting.
-    fn send<E>(&self, command: SessionCommand, full: E, closed: E) -> Result<(), E> {
+    pub(super) fn send<E>(&self, command: SessionCommand, full: E, closed: E) -> Result<(), E> {
         let sent = self.shared.mailbox.try_send(command);
         sent.map_err(|error| match error {
             TrySendError::Full(_) => full,

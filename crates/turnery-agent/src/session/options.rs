@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{Limits, LoopId};
 use turnery_models::{ModelInfo, ModelName, Thinking};
+use turnery_store::QueuedPrompt;
 use turnery_tools::{Mode, TraceContext};
 
 /// Current options of a session.
@@ -72,6 +73,9 @@ pub struct PromptOptions {
     /// If true, a cancel before the prompt begins leaves nothing behind
     /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a cancelled loop.
     pub discard_if_not_started: bool,
+    /// Prompt of the store that this one is. It runs under the id of that prompt, and only if nobody has run it
+    /// ([`PromptError::AlreadyRun`](crate::PromptError::AlreadyRun)); then it leaves the queue.
+    pub queued: Option<Arc<QueuedPrompt>>,
     /// Trace context of the client, passed on to the servers that tool calls contact (EXT-6).
     pub trace: TraceContext,
 }

@@ -8,6 +8,7 @@ use super::{
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
     prompt_scope::PromptScope,
+    queued_prompts::{remove_queued, start_queued},
     result::PromptEnd,
     run::{LoopRun, beginning::predict_beginning},
     task::SessionTask,
@@ -23,7 +24,7 @@ use std::{sync::Arc, time::Duration};
 use turnery_engine::{
     Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit, TurnStop,
 };
-use turnery_store::ClaimedLane;
+use turnery_store::{ClaimedLane, QueuedPrompt as StoredPrompt};
 use turnery_tools::grace;
 
 /// Maximum number of frames that one prompt may open (UP-31).
@@ -62,10 +63,19 @@ impl SessionTask {
                 self.inbox.prompts.push_front(prompt);
             }
         }
-        self.show_prompt_end(&result).await;
+        let is_run_elsewhere = result.is_err() && options.queued.is_some();
+        if !is_run_elsewhere {
+            self.show_prompt_end(&result).await;
+        }
+        if let Some(watch) = &mut self.queue_watch {
+            watch.begin_after(&result);
+        }
         match (reply, result) {
             (Some(reply), result) => {
                 let _ = reply.send(result);
+            }
+            (None, Err(error)) if is_run_elsewhere => {
+                tracing::debug!("a queued prompt was not run here: {error}");
             }
             (None, Err(error)) => tracing::warn!("an undelivered message is lost: {error}"),
             (None, Ok(_)) => {}
@@ -111,7 +121,10 @@ impl SessionTask {
         let finish = options.finish.for_protocol(protocol);
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = PromptScope {
-            prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
+            prompt_id: match &options.queued {
+                Some(queued) => queued.id.clone(),
+                None => PromptId::from(turnery_store::new_uuid().to_string()),
+            },
             model,
             takeover: Arc::default(),
             protocol,
@@ -130,9 +143,10 @@ impl SessionTask {
             may_switch: true,
             last_loop_number: self.conversation.last_known_loop_number(),
         };
-        let beginning = match evaluation {
-            Some(_) => None,
-            None => predict_beginning(self, &scope, &kind),
+        let beginning = match (&evaluation, &options.queued) {
+            (None, None) => predict_beginning(self, &scope, &kind),
+            // The journal would count as a run of the queued prompt before it is known whether there was one.
+            (Some(_), _) | (_, Some(_)) => None,
         };
         let mut guard = PromptGuard::new(self.conversation.info.id.clone(), cancels);
         let Some(opened) = self.claim(&mut guard, beginning).await? else {
@@ -141,6 +155,12 @@ impl SessionTask {
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             });
         };
+        if let Some(queued) = &options.queued
+            && let Err(error) = self.start_queued(&mut guard, queued).await
+        {
+            guard.release_lane(&self.env.store).await;
+            return Err(error);
+        }
         let trace = self.start_trace(&scope);
         let mut scope = PromptScope {
             last_loop_number: last_used_loop_number(&opened, self.conversation.last_lost_loop),
@@ -165,11 +185,35 @@ impl SessionTask {
             self.conversation.last_lost_loop = scope.last_loop_number;
         }
         trace.end(end.as_ref().ok().map(|result| &result.outcome));
+        if let (
+            Some(queued),
+            Ok(PromptResult {
+                is_stored: true, ..
+            }),
+        ) = (&options.queued, &end)
+        {
+            remove_queued(&*self.env.store, &self.conversation.info.id, queued).await;
+        }
         guard.release_lane(&self.env.store).await;
         end.map(|result| PromptResult {
             turns: scope.budget.turns_taken(),
             ..result
         })
+    }
+
+    /// Starts a queued prompt that nobody has run.
+    async fn start_queued(
+        &mut self,
+        guard: &mut PromptGuard,
+        queued: &Arc<StoredPrompt>,
+    ) -> Result<(), PromptError> {
+        let (store, id) = (&self.env.store, &self.conversation.info.id);
+        let started = start_queued(Arc::clone(store), id.clone(), Arc::clone(queued));
+        match guard.wait_for_store(self, Box::pin(started)).await {
+            Ok(started) => started,
+            // Whether it was run is not known.
+            Err(_) => Err(PromptError::Withdrawn),
+        }
     }
 
     fn start_trace(&self, scope: &PromptScope) -> PromptTrace {

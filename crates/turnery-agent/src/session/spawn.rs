@@ -10,11 +10,12 @@ use super::{
     handle::{Session, SessionShared},
     inbox::Inbox,
     output::SessionOutput,
+    queued_prompts::QueueWatch,
     system_prompt::SystemPrompt,
     task::SessionTask,
 };
 use crate::{ask_user, client::Outbox, observe::observer_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use turnery_engine::LoopRecord;
 use turnery_store::{Owner, SessionInfo};
@@ -78,10 +79,26 @@ impl SessionParts<'_> {
             models: Arc::clone(&env.models),
             configured_model: settings.model.clone(),
             servers: servers.clone(),
-            all: Mutex::default(),
+            all: Arc::default(),
             open: SharedCounter::default(),
             interjections: SharedCounter::default(),
         };
+        let runs_queued =
+            settings.runs_queued_prompts && env.depth == 0 && outbox.shows_other_prompts();
+        let queue_watch = runs_queued.then(|| {
+            let mut watch = QueueWatch {
+                store: Arc::clone(&env.store),
+                session_id: info.id.clone(),
+                active_prompts: shared.open.clone(),
+                cancel_all: Arc::clone(&shared.all),
+                search: None,
+            };
+            // Nothing waits in a new session.
+            if info.head_version > 0 {
+                watch.begin_on_request(false);
+            }
+            watch
+        });
         let task = SessionTask {
             tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
             env,
@@ -92,6 +109,7 @@ impl SessionParts<'_> {
             output: SessionOutput::new(outbox, publisher),
             interpreter: Arc::default(),
             background: BackgroundWork::default(),
+            queue_watch,
             group: None,
         };
         tokio::spawn(task.serve());

@@ -4,7 +4,7 @@ use super::{
     BackgroundWork, PromptOptions, SessionOptions, SessionTools, command::SessionCommand,
     conversation::Conversation, effect_delivery::EffectDelivery, env::SessionEnv,
     group_commit::GroupCommitSender, inbox::Inbox, option_change::PendingOptionChange,
-    output::SessionOutput, result::PromptEnd,
+    output::SessionOutput, queued_prompts::QueueWatch, result::PromptEnd,
 };
 use crate::{client::OutboxItem, code_mode::SessionInterpreter};
 use futures_util::future::OptionFuture;
@@ -30,6 +30,8 @@ pub(crate) struct SessionTask {
     pub(crate) interpreter: Arc<Mutex<SessionInterpreter>>,
     /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
+    /// Looks for queued prompts, if the session runs them.
+    pub(crate) queue_watch: Option<QueueWatch>,
     /// Group that commits the loop of a candidate; `None` for a session, which retries failed commits itself.
     pub(crate) group: Option<GroupCommitSender>,
 }
@@ -97,6 +99,11 @@ impl SessionTask {
             SessionCommand::Interject(interjection) => {
                 self.inbox.interjections.push_back(interjection);
             }
+            SessionCommand::FindQueued { is_held } => {
+                if let Some(watch) = &mut self.queue_watch {
+                    watch.begin_on_request(is_held);
+                }
+            }
             SessionCommand::SetOption { change, reply } => {
                 self.inbox.option_change =
                     PendingOptionChange::begin(change, &self.env, &self.conversation, reply);
@@ -133,7 +140,12 @@ impl SessionTask {
     async fn next_command(&mut self) -> Option<SessionCommand> {
         poll_fn(|cx| {
             ready!(self.poll_option_change(cx));
-            self.inbox.mailbox.poll_recv(cx)
+            match (self.inbox.mailbox.poll_recv(cx), &mut self.queue_watch) {
+                (Poll::Pending, Some(watch)) => watch
+                    .poll(cx)
+                    .map(|prompt| Some(SessionCommand::Prompt(Box::new(prompt)))),
+                (received, _) => received,
+            }
         })
         .await
     }

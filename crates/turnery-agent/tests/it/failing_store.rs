@@ -8,12 +8,12 @@ use std::{
     },
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, PromptId, SessionId, Timestamp};
 use turnery_store::{
     ChangeMark, ClaimOutcome, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowPage,
     History, Lane, ListPage, ListQuery, LoopBeginning, MemoryStore, NewSession, NextEffect, Owner,
-    RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch,
-    Store, StoreDescription, StoreError, TakenEffect, TranscriptNote,
+    PromptRemoval, QueuedPrompt, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery,
+    SessionInfo, SessionPatch, Store, StoreDescription, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// More commits than any test makes.
@@ -136,6 +136,10 @@ impl Store for FailingStore {
         release(lane: &Lane) -> ();
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
         notes(id: &SessionId) -> Vec<TranscriptNote>;
+        queue_prompt(id: &SessionId, prompt: QueuedPrompt) -> ();
+        queued_prompts(id: &SessionId) -> Vec<QueuedPrompt>;
+        start_queued_prompt(id: &SessionId, prompt: &PromptId) -> bool;
+        remove_queued_prompt(id: &SessionId, prompt: &PromptId, removal: PromptRemoval) -> bool;
         take_effect(id: &SessionId, owner: &Owner) -> NextEffect;
         finish_effect(taken: &TakenEffect) -> ();
         postpone_effect(taken: &TakenEffect, delay: Duration) -> ();

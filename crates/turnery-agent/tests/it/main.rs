@@ -28,6 +28,7 @@ mod permissions;
 mod price_limits;
 mod prompt_queue;
 mod prompts;
+mod queued_prompts;
 mod real_models;
 mod records;
 mod recovery;

@@ -1,8 +1,8 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
 use crate::{
-    candidate_folders, continuation, frames, hooks, journal, open, prompts, recovery, shared_queue,
-    simulation, slow_client, steering, store_failures,
+    candidate_folders, continuation, frames, hooks, journal, open, prompts, queued_prompts,
+    recovery, shared_queue, simulation, slow_client, steering, store_failures,
 };
 use std::panic::catch_unwind;
 use turnery_agent::faults::{SeededFault, with_seeded_fault};
@@ -21,6 +21,8 @@ fn every_seeded_fault_is_found() {
         KeepRejectedMessages => store_failures::refused_prompt_is_not_in_next_context,
         KeepLostMessages => store_failures::unstored_prompt_is_not_in_next_context,
         RunLastPromptFirst => prompts::prompts_run_in_arrival_order,
+        RunQueuedTwice => queued_prompts::prompt_run_by_a_dead_host_is_not_run_again,
+        RunWithdrawn => queued_prompts::withdrawn_prompt_never_runs,
         KeepRequestOnCancel => slow_client::permission_request_is_cancelled_without_reader,
         KeepModelOnCancel => slow_client::unread_outbox_applies_backpressure,
         ReadModelWhenFull => slow_client::unread_outbox_applies_backpressure,

@@ -10,12 +10,12 @@ use std::{
     },
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, PromptId, SessionId, Timestamp};
 use turnery_store::{
     ChangeMark, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowPage, History, Lane,
-    ListPage, ListQuery, NewSession, NextEffect, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SearchPage, SearchQuery, SessionInfo, SessionPatch, Store, StoreDescription, StoreError,
-    TakenEffect, TranscriptNote,
+    ListPage, ListQuery, NewSession, NextEffect, Owner, PromptRemoval, QueuedPrompt, RepairReport,
+    ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store,
+    StoreDescription, StoreError, TakenEffect, TranscriptNote,
 };
 
 /// Store wrapper that holds the clock.
@@ -81,6 +81,10 @@ impl<S: Store> Store for ClockHoldingStore<S> {
         patch(id: &SessionId, patch: SessionPatch) -> SessionInfo;
         add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
         notes(id: &SessionId) -> Vec<TranscriptNote>;
+        queue_prompt(id: &SessionId, prompt: QueuedPrompt) -> ();
+        queued_prompts(id: &SessionId) -> Vec<QueuedPrompt>;
+        start_queued_prompt(id: &SessionId, prompt: &PromptId) -> bool;
+        remove_queued_prompt(id: &SessionId, prompt: &PromptId, removal: PromptRemoval) -> bool;
         take_effect(id: &SessionId, owner: &Owner) -> NextEffect;
         finish_effect(taken: &TakenEffect) -> ();
         postpone_effect(taken: &TakenEffect, delay: Duration) -> ();

@@ -1,19 +1,21 @@
 //! Hands out the effects of tools until the host has received them.
 
 use super::{
-    connection::Connection, engine::Shared, hosts::HostHold, pg_error::PgError, rows::Columns,
+    connection::Connection, engine::Shared, hosts::HostHold, listener::tell_followers,
+    pg_error::PgError, rows::Columns,
 };
 use crate::{
     Damage, DamagedPart, LEASE_DURATION, MAX_EFFECT_DELAY, NextEffect, Owner, PendingEffect,
-    TakenEffect,
+    PromptRemoval, QueuedPrompt, StoreError, TakenEffect,
     effect_hold::TAKEN_EFFECT_RECHECK,
     encoding::{
         checksum::{Checksum, ChecksumVerdict},
         row_error::RowError,
     },
+    queued_prompt::PROMPT_TOOL,
 };
 use std::time::Duration;
-use turnery_engine::{SessionId, Timestamp};
+use turnery_engine::{PromptId, SessionId, Timestamp};
 
 const SELECT: &str = "SELECT o.outbox, o.key, o.tool_name, o.effect, o.checksum, o.attempts::bigint, h.machine, \
      h.process, o.held_until, coalesce($2::timestamptz, clock_timestamp()), o.taken_by FROM outbox o \
@@ -28,6 +30,24 @@ const FINISH: &str = "DELETE FROM outbox WHERE session_id = $1 AND key = $2";
 const POSTPONE: &str = "UPDATE outbox SET taken_by = NULL, \
      held_until = coalesce($4::timestamptz, clock_timestamp()) + $5::bigint * interval '1 microsecond' \
      WHERE session_id = $1 AND key = $2 AND attempts = $3::bigint";
+
+/// Stores a prompt that waits. Returns a row if the session exists.
+const QUEUE_PROMPT: &str = "WITH seen AS (SELECT session_id FROM sessions WHERE session_id = $1), \
+     added AS ( \
+         INSERT INTO outbox (session_id, key, tool_name, effect, checksum) \
+         SELECT session_id, $2, $3, $4, $5 FROM seen ON CONFLICT DO NOTHING) \
+     SELECT 1 FROM seen";
+
+const START_PROMPT: &str = "UPDATE outbox SET attempts = attempts + 1 WHERE session_id = $1 AND key = $2 AND tool_name = $3";
+
+/// Removes a prompt, and announces that. Returns a row if there was one.
+const REMOVE_PROMPT: &str = concat!(
+    "WITH removed AS (DELETE FROM outbox WHERE session_id = $1 AND key = $2 AND tool_name = $3 \
+         AND (attempts = 0 OR NOT $4::boolean) RETURNING session_id), \
+     told AS (",
+    tell_followers!("removed"),
+    ") SELECT removed.session_id, (SELECT count(*) FROM told) FROM removed"
+);
 
 const SET_ASIDE: &str = "UPDATE outbox SET set_aside = $3 WHERE session_id = $1 AND outbox = $2";
 
@@ -60,6 +80,9 @@ pub(super) async fn take(
                 continue;
             }
         };
+        if pending.tool_name == PROMPT_TOOL {
+            continue;
+        }
         let found = Taking {
             outbox: row.integer(0)?,
             attempts: row.integer(5)?,
@@ -107,6 +130,86 @@ pub(super) async fn take(
 fn taken(pending: PendingEffect, attempts: i64) -> NextEffect {
     let attempt = u32::try_from(attempts).unwrap_or(u32::MAX);
     NextEffect::Taken(TakenEffect { pending, attempt })
+}
+
+/// Stores a prompt that waits.
+pub(super) async fn queue_prompt(
+    connection: &Connection,
+    pending: &PendingEffect,
+) -> Result<(), PgError> {
+    let session = &pending.session_id;
+    let effect = pending.effect.to_string();
+    let sum = checksum(session, &pending.key, &pending.tool_name, &effect).finish();
+    let seen = connection
+        .query_optional(
+            QUEUE_PROMPT,
+            &[
+                &session.as_str(),
+                &pending.key,
+                &pending.tool_name,
+                &effect,
+                &sum,
+            ],
+        )
+        .await?;
+    seen.ok_or_else(|| StoreError::NotFound(session.clone()))?;
+    Ok(())
+}
+
+/// Returns the prompts that wait, in their order. Damaged ones are left out.
+pub(super) async fn prompts(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Vec<QueuedPrompt>, PgError> {
+    let rows = connection
+        .query(SELECT, &[&session.as_str(), &None::<Timestamp>])
+        .await?;
+    let mut prompts = Vec::new();
+    for row in rows.iter().map(Columns) {
+        if let Ok(pending) = read_effect(session, row)?
+            && let Some(prompt) = QueuedPrompt::decode(&pending)
+        {
+            prompts.push(prompt.map_err(RowError::from)?);
+        }
+    }
+    Ok(prompts)
+}
+
+/// Counts an attempt to run a prompt. Returns true if it waits.
+pub(super) async fn start_prompt(
+    connection: &Connection,
+    session: &SessionId,
+    prompt: &PromptId,
+) -> Result<bool, PgError> {
+    let started = connection
+        .execute(
+            START_PROMPT,
+            &[&session.as_str(), &prompt.as_str(), &PROMPT_TOOL],
+        )
+        .await?;
+    Ok(started > 0)
+}
+
+/// Removes a prompt that waits. Returns true if there was one.
+pub(super) async fn remove_prompt(
+    connection: &Connection,
+    session: &SessionId,
+    prompt: &PromptId,
+    removal: PromptRemoval,
+) -> Result<bool, PgError> {
+    let keeps_started = removal == PromptRemoval::Withdrawn;
+    let removed = connection
+        .query_optional(
+            REMOVE_PROMPT,
+            &[
+                &session.as_str(),
+                &prompt.as_str(),
+                &PROMPT_TOOL,
+                &keeps_started,
+            ],
+        )
+        .await?;
+    Ok(removed.is_some())
 }
 
 /// Returns the time after which it is worth looking again; `None` if the effect is free.

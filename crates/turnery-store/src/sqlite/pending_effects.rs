@@ -4,15 +4,17 @@ use super::{
     checksum::{Checksum, ChecksumVerdict},
     columns::{optional_text_column, text, time},
     job_error::{JobError, reason_if_damaged},
+    sessions,
     transaction::write,
 };
 use crate::{
-    Damage, DamagedPart, NextEffect, Owner, PendingEffect, TakenEffect, clock::ClockReading,
-    effect_hold::EffectHold, list_cursor::format_time,
+    Damage, DamagedPart, NextEffect, Owner, PendingEffect, PromptRemoval, QueuedPrompt,
+    TakenEffect, clock::ClockReading, effect_hold::EffectHold, list_cursor::format_time,
+    queued_prompt::PROMPT_TOOL,
 };
 use rusqlite::{Connection, Row, params};
 use std::time::Duration;
-use turnery_engine::SessionId;
+use turnery_engine::{PromptId, SessionId};
 
 const SELECT_EFFECTS: &str = "SELECT outbox, key, tool_name, effect, checksum, attempts, taken_by, held_until \
      FROM outbox WHERE session_id = ?1 AND set_aside IS NULL ORDER BY outbox";
@@ -62,6 +64,9 @@ pub(super) fn take(
                     continue;
                 }
             };
+            if pending.tool_name == PROMPT_TOOL {
+                continue;
+            }
             if let Some(left) = read_hold(row).time_left(now) {
                 soonest = Some(soonest.map_or(left, |sooner: Duration| sooner.min(left)));
                 continue;
@@ -77,6 +82,66 @@ pub(super) fn take(
         }
         Ok(soonest.map_or(NextEffect::Empty, NextEffect::Later))
     })
+}
+
+/// Stores a prompt that waits.
+pub(super) fn queue_prompt(
+    db: &Connection,
+    session: &SessionId,
+    prompt: QueuedPrompt,
+) -> Result<(), JobError> {
+    let pending = prompt.encode(session)?;
+    write(db, |db| {
+        sessions::get(db, session)?;
+        add(db, &[pending])
+    })
+}
+
+/// Returns the prompts that wait, in their order. Damaged ones are left out.
+pub(super) fn prompts(db: &Connection, session: &SessionId) -> Result<Vec<QueuedPrompt>, JobError> {
+    let mut select = db.prepare_cached(SELECT_EFFECTS)?;
+    let mut rows = select.query((session.as_str(),))?;
+    let mut prompts = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let Ok(pending) = reason_if_damaged(read_effect(session, row))?
+            && let Some(prompt) = QueuedPrompt::decode(&pending)
+        {
+            prompts.push(prompt?);
+        }
+    }
+    Ok(prompts)
+}
+
+/// Counts an attempt to run a prompt. Returns true if it waits.
+pub(super) fn start_prompt(
+    db: &Connection,
+    session: &SessionId,
+    prompt: &PromptId,
+) -> Result<bool, JobError> {
+    let mut update = db.prepare_cached(
+        "UPDATE outbox SET attempts = attempts + 1 WHERE session_id = ?1 AND key = ?2 AND tool_name = ?3",
+    )?;
+    Ok(update.execute((session.as_str(), prompt.as_str(), PROMPT_TOOL))? > 0)
+}
+
+/// Removes a prompt that waits. Returns true if there was one.
+pub(super) fn remove_prompt(
+    db: &Connection,
+    session: &SessionId,
+    prompt: &PromptId,
+    removal: PromptRemoval,
+) -> Result<bool, JobError> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM outbox WHERE session_id = ?1 AND key = ?2 AND tool_name = ?3 AND (attempts = 0 OR NOT ?4)",
+    )?;
+    let keeps_started = removal == PromptRemoval::Withdrawn;
+    let removed = delete.execute((
+        session.as_str(),
+        prompt.as_str(),
+        PROMPT_TOOL,
+        keeps_started,
+    ))?;
+    Ok(removed > 0)
 }
 
 /// Removes an effect.

@@ -1,6 +1,9 @@
 //! Runs the battery against deliberately broken stores: it must detect each flaw.
 
-use crate::{World, commits, effects, follow, listing, recovery, replay, samples::*, sessions};
+use crate::{
+    World, commits, effects, follow, listing, queued_prompts, recovery, replay, samples::*,
+    sessions,
+};
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
@@ -8,12 +11,12 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId, Timestamp};
+use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, PromptId, SessionId, Timestamp};
 use turnery_store::{
     ChangeMark, ClaimedLane, Commit, DailyUsage, Damage, FollowFrom, FollowItem, FollowPage,
-    FollowUpdate, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, RepairReport,
-    ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo, SessionPatch, Store,
-    StoreDescription, StoreFuture, TakenEffect, TranscriptNote,
+    FollowUpdate, History, Lane, ListPage, ListQuery, NewSession, NextEffect, Owner, PromptRemoval,
+    QueuedPrompt, RepairReport, ReplayCursor, ReplayPage, SearchPage, SearchQuery, SessionInfo,
+    SessionPatch, Store, StoreDescription, StoreFuture, TakenEffect, TranscriptNote,
 };
 
 /// Flaw of a store.
@@ -61,6 +64,14 @@ enum Flaw {
     TakenForEver,
     /// A postponed effect is free at once.
     NeverPostponed,
+    /// The prompt that was queued last is the first.
+    QueueReversed,
+    /// A queued prompt can be withdrawn after it was started.
+    StartedWithdrawn,
+    /// A queued prompt is handed out as an effect.
+    PromptTakenAsEffect,
+    /// A queued prompt is removed when it is started.
+    StartRemovesPrompt,
     /// A follower's cursor is one event too far.
     FollowCursorTooFar,
     /// A follower's cursor is one event too early.
@@ -377,6 +388,50 @@ impl Store for FlawedStore {
         })
     }
 
+    fn queue_prompt(&self, id: &SessionId, prompt: QueuedPrompt) -> StoreFuture<'_, ()> {
+        if self.flaw == Flaw::PromptTakenAsEffect {
+            let pending = effects::effect(id.as_str(), 0);
+            let taken = TakenEffect {
+                pending,
+                attempt: 1,
+            };
+            self.with_state(|state| state.effects.push_back(taken));
+        }
+        self.inner.queue_prompt(id, prompt)
+    }
+
+    fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
+        let prompts = self.inner.queued_prompts(id);
+        Box::pin(async move {
+            let mut prompts = prompts.await?;
+            if self.flaw == Flaw::QueueReversed {
+                prompts.reverse();
+            }
+            Ok(prompts)
+        })
+    }
+
+    fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {
+        if self.flaw == Flaw::StartRemovesPrompt {
+            let removal = PromptRemoval::Run;
+            return self.inner.remove_queued_prompt(id, prompt, removal);
+        }
+        self.inner.start_queued_prompt(id, prompt)
+    }
+
+    fn remove_queued_prompt(
+        &self,
+        id: &SessionId,
+        prompt: &PromptId,
+        removal: PromptRemoval,
+    ) -> StoreFuture<'_, bool> {
+        let removal = match self.flaw == Flaw::StartedWithdrawn {
+            true => PromptRemoval::Run,
+            false => removal,
+        };
+        self.inner.remove_queued_prompt(id, prompt, removal)
+    }
+
     fn take_effect(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, NextEffect> {
         let extra = self.with_state(|state| state.effects.pop_front());
         let next = self.inner.take_effect(id, owner);
@@ -476,6 +531,10 @@ async fn each_flaw_fails_its_case() {
         RetryStoresEffects: effects::repeated_commit_stores_effects_once,
         TakenForEver: effects::taken_effect_is_free_after_the_lease,
         NeverPostponed: effects::postponed_effect_lets_others_pass,
+        QueueReversed: queued_prompts::prompts_wait_in_their_order,
+        StartedWithdrawn: queued_prompts::started_prompt_is_not_withdrawn,
+        PromptTakenAsEffect: queued_prompts::waiting_prompt_is_no_effect,
+        StartRemovesPrompt: queued_prompts::started_prompt_waits_until_it_has_run,
         FollowCursorTooFar: follow::follower_sees_each_event_once,
         FollowCursorTooEarly: follow::follower_sees_each_event_once,
         FollowStoredAgain: follow::follower_sees_each_event_once,

@@ -33,6 +33,7 @@ mod postgres_migration;
 #[cfg(feature = "postgres")]
 mod privileges;
 mod processes;
+mod queued_prompts;
 mod recovery;
 mod renamed_ids;
 mod replay;

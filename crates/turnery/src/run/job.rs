@@ -34,6 +34,8 @@ pub(crate) struct Job {
 pub(crate) enum JobAction {
     /// Send a prompt to the model.
     Prompt(Vec<Content>),
+    /// Send a prompt to the model, in this process or the one that holds the session.
+    QueuedPrompt(Vec<Content>),
     /// Send a prompt to several models at once (LOOP-70).
     TryModels(TryArgs, Vec<Content>),
     /// Continue without a new prompt (LOOP-18).
@@ -62,9 +64,10 @@ impl JobAction {
     /// Returns the content that is new to the model.
     pub(super) fn new_content(&self) -> &[Content] {
         match self {
-            Self::Prompt(content) | Self::TryModels(_, content) | Self::Branch(_, content) => {
-                content
-            }
+            Self::Prompt(content)
+            | Self::QueuedPrompt(content)
+            | Self::TryModels(_, content)
+            | Self::Branch(_, content) => content,
             Self::Continue | Self::Rerun(_) | Self::Compact => &[],
         }
     }
@@ -74,6 +77,7 @@ impl JobAction {
         match self {
             Self::TryModels(tries, _) => tries.called_models(own),
             Self::Prompt(_)
+            | Self::QueuedPrompt(_)
             | Self::Continue
             | Self::Rerun(_)
             | Self::Branch(..)
@@ -91,7 +95,9 @@ impl JobAction {
         options: PromptOptions,
     ) -> anyhow::Result<PromptHandle> {
         Ok(match self {
-            Self::Prompt(content) => session.prompt(expand_command(session, content), options)?,
+            Self::Prompt(content) | Self::QueuedPrompt(content) => {
+                session.prompt(expand_command(session, content), options)?
+            }
             Self::TryModels(tries, content) => {
                 tries.start(session, expand_command(session, content), options)?
             }
@@ -111,7 +117,7 @@ impl JobAction {
 }
 
 /// Expands a slash command of the user or the project; returns any other prompt unchanged.
-fn expand_command(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
+pub(super) fn expand_command(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
     if let Some(Content::Text { text }) = content.first_mut()
         && let Some(filled) = session.options().expand_command(text)
     {

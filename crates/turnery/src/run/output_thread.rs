@@ -29,11 +29,19 @@ enum OutputItem {
 /// Sender of the output queue for the session.
 pub(crate) struct QueueOutbox(PollSender<OutputItem>);
 
-/// Sender of the output queue for questions.
+/// Sender of the output queue for everything that the session does not send.
 #[derive(Clone)]
-pub(crate) struct QuestionSender(mpsc::WeakSender<OutputItem>);
+pub(crate) struct OutputSender(mpsc::WeakSender<OutputItem>);
 
-impl QuestionSender {
+impl OutputSender {
+    /// Shows an event of a loop that another process has run.
+    pub(crate) async fn show_event(&self, event: Event) {
+        if let Some(sender) = self.0.upgrade() {
+            // If the output thread has ended, it reports why.
+            let _ = sender.send(OutputItem::Event(Box::new(event))).await;
+        }
+    }
+
     /// Prints a question on stderr after all earlier output. Returns false if nothing can be printed.
     pub(crate) async fn show_question(&self, text: String) -> bool {
         let (shown, seen) = oneshot::channel();
@@ -75,12 +83,12 @@ pub(crate) fn start(
     cancel: CancellationToken,
 ) -> io::Result<(
     QueueOutbox,
-    QuestionSender,
+    OutputSender,
     oneshot::Receiver<io::Result<String>>,
 )> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let (done, end) = oneshot::channel();
-    let questions = QuestionSender(sender.downgrade());
+    let questions = OutputSender(sender.downgrade());
     std::thread::Builder::new()
         .name("output".to_owned())
         .spawn(move || {

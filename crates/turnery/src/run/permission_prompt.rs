@@ -1,6 +1,6 @@
 //! Answers permission requests by asking the user at the terminal, if there is one.
 
-use super::output_thread::QuestionSender;
+use super::output_thread::OutputSender;
 use crate::terminal_text::{Paint, render_diff};
 use futures_util::future::BoxFuture;
 use std::{
@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: u64 = 4096;
 
 /// Answers the permission requests of `turnery run`.
 pub(crate) struct PermissionPrompter {
-    questions: QuestionSender,
+    questions: OutputSender,
     paint: Paint,
     /// Held while a question is open, so that there is only one at a time.
     terminal: Mutex<Option<TerminalInput>>,
@@ -34,7 +34,7 @@ enum TerminalInput {
 
 impl PermissionPrompter {
     /// Creates a prompter that asks at the terminal if stderr is one and the user can type.
-    pub(crate) fn new(questions: QuestionSender) -> Self {
+    pub(crate) fn new(questions: OutputSender) -> Self {
         let terminal = match io::stderr().is_terminal() {
             false => None,
             true if io::stdin().is_terminal() => {

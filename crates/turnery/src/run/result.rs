@@ -3,7 +3,6 @@
 use super::exit::{self, PromptExit};
 use crate::run::try_models::{self, CandidateReport, ChangesReport};
 use crate::sessions::loop_table::model_name;
-use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -91,14 +90,14 @@ impl RunResult {
         }
     }
 
-    /// Returns the result of a prompt that was cancelled by force.
-    pub(super) fn from_forced_cancel(session: &Session) -> Self {
+    /// Returns the result of a prompt that was cancelled and has no result of its own.
+    pub(super) fn from_cancel(session: &Session, error: &anyhow::Error) -> Self {
         Self {
             session_id: Some(session.id().clone()),
             outcome: "cancelled",
             stop_reason: Some("cancelled"),
             exit_code: exit::CANCELLED,
-            ..Self::from_error(&anyhow!("cancelled by force; the answer was not stored"))
+            ..Self::from_error(error)
         }
     }
 
@@ -200,6 +199,7 @@ fn last_rejection(result: &PromptResult) -> Option<String> {
 mod tests {
     use super::*;
     use crate::config::schema::tests::assert_schema_file;
+    use anyhow::anyhow;
     use schemars::{JsonSchema, generate::SchemaSettings};
     use serde_json::json;
     use turnery_engine::{Event, Outcome, TurnStop};

@@ -152,6 +152,7 @@ async fn migrate(
                 error @ (CopyError::Damaged { .. }
                 | CopyError::Diverged(_)
                 | CopyError::Undelivered(_)
+                | CopyError::PromptWaits(_)
                 | CopyError::Differs { .. }
                 | CopyError::Store(
                     turnery_store::StoreError::Busy { .. } | turnery_store::StoreError::NotFound(_),

@@ -39,6 +39,7 @@ mod notify;
 mod orphans;
 mod output_schema;
 mod permission;
+mod queued_prompt;
 mod random_kills;
 mod responses_api;
 mod run;

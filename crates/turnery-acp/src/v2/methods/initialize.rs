@@ -1,6 +1,7 @@
 //! `initialize` on a connection that may use v2: selects the version (V2-1, V2-2), and responds with the agent's v2
 //! capabilities if it is v2.
 
+use super::session_queue::QUEUE;
 use crate::{
     client::features::ClientFeatures,
     server::{
@@ -10,6 +11,7 @@ use crate::{
         params::parse_params,
         rpc_error::{INVALID_REQUEST, RpcError},
     },
+    view::meta::turnery_meta,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -93,5 +95,7 @@ fn agent_capabilities(audio: bool) -> AgentCapabilities {
         .mcp(mcp)
         .delete(SessionDeleteCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
-    AgentCapabilities::new().session(session)
+    AgentCapabilities::new()
+        .session(session)
+        .meta(turnery_meta(json!({"queue": QUEUE})))
 }

@@ -107,12 +107,15 @@ fn unsupported_methods_are_unknown() {
     let hello = other.initialize_v2();
     assert_eq!(
         result_of(&hello)["capabilities"],
-        json!({"session": {
-            "prompt": {"image": {}, "embeddedContext": {}},
-            "mcp": {"stdio": {}, "http": {}},
-            "delete": {},
-            "additionalDirectories": {},
-        }})
+        json!({
+            "session": {
+                "prompt": {"image": {}, "embeddedContext": {}},
+                "mcp": {"stdio": {}, "http": {}},
+                "delete": {},
+                "additionalDirectories": {},
+            },
+            "_meta": {"turnery": {"queue": "_turnery/session/queue"}},
+        })
     );
     assert!(
         hello["result"]

@@ -110,6 +110,7 @@ impl SessionTask {
             output: SessionOutput::new(Box::new(SilentClient), publisher),
             interpreter: Arc::default(),
             background: BackgroundWork::default(),
+            queue_watch: None,
             group: Some(group),
         }
     }

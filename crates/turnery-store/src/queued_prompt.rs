@@ -1,0 +1,70 @@
+//! Prompts that wait in a session until its holder, or anybody after it, runs them.
+
+use crate::PendingEffect;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnery_engine::{Content, LoopRecord, PromptId, SessionId};
+
+/// Name of a tool that no tool has. Queued prompts are stored with the effects of tools.
+pub(crate) const PROMPT_TOOL: &str = "";
+
+/// Prompt that waits in a session. Whoever holds the lane may run it, under its id: a loop with that id shows that the
+/// prompt was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedPrompt {
+    /// Id of the prompt, which no other prompt ever has.
+    pub id: PromptId,
+    /// Content of the prompt.
+    pub content: Vec<Content>,
+    /// Head version of the session when the prompt was queued.
+    pub head_version: u64,
+}
+
+/// Reason for which a queued prompt is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptRemoval {
+    /// Its author does not want it any more. Leaves a prompt that was started.
+    Withdrawn,
+    /// It was run.
+    Run,
+}
+
+/// Stored form of a prompt, without its id.
+#[derive(Serialize, Deserialize)]
+struct PromptBody {
+    content: Vec<Content>,
+    head_version: u64,
+}
+
+impl QueuedPrompt {
+    /// Returns true if this loop has run the prompt.
+    #[must_use]
+    pub fn was_run_by(&self, record: &LoopRecord) -> bool {
+        record.prompt_id.as_ref() == Some(&self.id)
+    }
+
+    pub(crate) fn encode(self, session_id: &SessionId) -> Result<PendingEffect, serde_json::Error> {
+        let effect = serde_json::to_value(PromptBody {
+            content: self.content,
+            head_version: self.head_version,
+        })?;
+        Ok(PendingEffect {
+            session_id: session_id.clone(),
+            key: self.id.to_string(),
+            tool_name: PROMPT_TOOL.to_owned(),
+            effect,
+        })
+    }
+
+    /// Decodes a prompt; `None` if the effect is one of a tool.
+    pub(crate) fn decode(pending: &PendingEffect) -> Option<Result<Self, serde_json::Error>> {
+        (pending.tool_name == PROMPT_TOOL).then(|| {
+            let body = PromptBody::deserialize(&pending.effect as &Value)?;
+            Ok(Self {
+                id: PromptId::from(pending.key.as_str()),
+                content: body.content,
+                head_version: body.head_version,
+            })
+        })
+    }
+}
