@@ -1,6 +1,6 @@
 //! Follows a session that may run in another process: stored loops first, then what is journalled of the running ones.
 //!
-//! A store reads what is new after a cursor; [`merge`](merge::merge) turns it into updates, each with the cursor after
+//! A store reads what is new after a cursor; `merge` turns it into updates, each with the cursor after
 //! it. A follower sees whole messages and tool calls, as they are journalled, but no fragments of them.
 
 mod cursor;
