@@ -1,4 +1,4 @@
-//! Packs the relocations of the program, of which its tables of functions have 35,000: they take 1 MiB of memory otherwise.
+//! Packs the program's 35,000 relocations, which otherwise take 1 MiB of memory.
 
 use std::{env, process::Command};
 

@@ -312,10 +312,10 @@ impl Store for MemoryStore {
     }
 
     fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
-        Box::pin(ready(self.with_all(|sessions| {
+        Box::pin(ready(Ok(self.with_all(|sessions| {
             let session = sessions.get(id);
-            session.map_or_else(|| Ok(Vec::new()), |session| session.effects.prompts())
-        })))
+            session.map_or_else(Vec::new, |session| session.effects.prompts())
+        }))))
     }
 
     fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {

@@ -1,14 +1,14 @@
-//! Prompts that wait in a session until its holder, or anybody after it, runs them.
+//! Prompts stored in a session until a process runs them.
 
 use crate::PendingEffect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnery_engine::{Content, LoopRecord, PromptId, SessionId};
 
-/// Name of a tool that no tool has. Queued prompts are stored with the effects of tools.
+/// Tool name that marks a queued prompt among the stored effects.
 pub(crate) const PROMPT_TOOL: &str = "";
 
-/// Prompt that waits in a session. Whoever holds the lane may run it, under its id: a loop with that id shows that the
+/// Prompt that waits in a session. The holder of the lane may run it, under its id: a loop with that id shows that the
 /// prompt was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedPrompt {
@@ -56,15 +56,22 @@ impl QueuedPrompt {
         })
     }
 
-    /// Decodes a prompt; `None` if the effect is one of a tool.
-    pub(crate) fn decode(pending: &PendingEffect) -> Option<Result<Self, serde_json::Error>> {
-        (pending.tool_name == PROMPT_TOOL).then(|| {
-            let body = PromptBody::deserialize(&pending.effect as &Value)?;
-            Ok(Self {
+    /// Decodes a prompt; `None` if the effect is one of a tool, or a prompt of a newer version that this one cannot read.
+    pub(crate) fn decode(pending: &PendingEffect) -> Option<Self> {
+        if pending.tool_name != PROMPT_TOOL {
+            return None;
+        }
+        match PromptBody::deserialize(&pending.effect as &Value) {
+            Ok(body) => Some(Self {
                 id: PromptId::from(pending.key.as_str()),
                 content: body.content,
                 head_version: body.head_version,
-            })
-        })
+            }),
+            Err(error) => {
+                let session = &pending.session_id;
+                tracing::warn!(%session, %error, "a queued prompt cannot be read; it keeps waiting");
+                None
+            }
+        }
     }
 }

@@ -86,8 +86,8 @@ impl SqliteStore {
     /// Creates a store that takes the time for leases from `clock`.
     #[must_use]
     pub fn with_clock(path: PathBuf, clock: Clock) -> Self {
-        let first_opened = Arc::default();
-        let worker = |name| Worker::new(path.clone(), name).with_first_opened(&first_opened);
+        let identity = Arc::default();
+        let worker = |name| Worker::new(path.clone(), name).with_identity(&identity);
         Self {
             searcher: worker("store-search"),
             reader: worker("store-reader"),
@@ -356,8 +356,7 @@ impl Store for SqliteStore {
 
     fn queued_prompts(&self, id: &SessionId) -> StoreFuture<'_, Vec<QueuedPrompt>> {
         let id = id.clone();
-        self.reader
-            .call(move |db| pending_effects::prompts(&db.sql, &id))
+        self.read_shortly(move |db| pending_effects::prompts(&db.sql, &id))
     }
 
     fn start_queued_prompt(&self, id: &SessionId, prompt: &PromptId) -> StoreFuture<'_, bool> {
@@ -373,8 +372,9 @@ impl Store for SqliteStore {
         removal: PromptRemoval,
     ) -> StoreFuture<'_, bool> {
         let (id, prompt) = (id.clone(), prompt.clone());
+        // A prompt that is withdrawn stays so, also after a power cut.
         self.writer
-            .call(move |db| pending_effects::remove_prompt(&db.sql, &id, &prompt, removal))
+            .call_flushed(move |db| pending_effects::remove_prompt(&db.sql, &id, &prompt, removal))
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {

@@ -287,7 +287,7 @@ pub(crate) struct RunArgs {
     /// Continue the newest session of this folder.
     #[arg(long = "continue")]
     pub(crate) continue_newest: bool,
-    /// If another process is at work in the session, let the prompt wait there until it is done, and print the answer.
+    /// If another process is using the session, queue the prompt until that process is done, and print the response.
     /// Needs `--session` or `--continue`. Ctrl-C withdraws a prompt that waits.
     #[arg(long, conflicts_with_all = ["no_store", "output_schema"])]
     pub(crate) queue: bool,

@@ -34,7 +34,7 @@ use anyhow::{Context as _, anyhow};
 use futures_util::future::BoxFuture;
 use job::{Job, JobAction, SessionTarget};
 use prompt_input::SilentStdin;
-use queued_prompt::{QueuedRun, RanPrompt, WaitCancelled};
+use queued_prompt::{QueuedRun, RanPrompt, WaitCancelledError};
 use result::RunResult;
 use std::{
     fs,
@@ -348,7 +348,7 @@ async fn run_job(
             logs::print_message("stopping; press Ctrl-C again to force it");
             tokio::select! {
                 ended = &mut ended => match ended {
-                    Err(error) if error.is::<WaitCancelled>() => {
+                    Err(error) if error.is::<WaitCancelledError>() => {
                         return Ok(RunResult::from_cancel(&session, &error));
                     }
                     ended => ended?,

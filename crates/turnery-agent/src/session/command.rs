@@ -152,6 +152,7 @@ impl Interjection {
             },
             options: PromptOptions {
                 sinks: PromptSinks::default(),
+                queued: None,
                 ..options
             },
             reply: None,

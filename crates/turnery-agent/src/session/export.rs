@@ -12,6 +12,6 @@ impl Session {
 
     /// Exports everything stored of the session as one document.
     pub async fn export(&self) -> Result<SessionDocument, StoreError> {
-        export::export_session(self.store(), self.id()).await
+        export::export_session(&**self.store(), self.id()).await
     }
 }

@@ -296,8 +296,8 @@ impl Session {
         self.shared.observable.observe(after)
     }
 
-    pub(super) fn store(&self) -> &dyn Store {
-        &*self.shared.store
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
     }
 
     /// Returns the current options.

@@ -22,7 +22,8 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit, TurnStop,
+    CommitError, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit,
+    TurnStop,
 };
 use turnery_store::{ClaimedLane, QueuedPrompt as StoredPrompt};
 use turnery_tools::grace;
@@ -63,19 +64,26 @@ impl SessionTask {
                 self.inbox.prompts.push_front(prompt);
             }
         }
-        let is_run_elsewhere = result.is_err() && options.queued.is_some();
-        if !is_run_elsewhere {
+        let is_refused_here = options.queued.is_some()
+            && matches!(
+                result,
+                Err(PromptError::Busy { .. } | PromptError::AlreadyRun)
+            );
+        if !is_refused_here {
             self.show_prompt_end(&result).await;
         }
         if let Some(watch) = &mut self.queue_watch {
-            watch.begin_after(&result);
+            watch.begin_after(&result, options.queued.is_some());
         }
         match (reply, result) {
             (Some(reply), result) => {
                 let _ = reply.send(result);
             }
-            (None, Err(error)) if is_run_elsewhere => {
+            (None, Err(error)) if is_refused_here => {
                 tracing::debug!("a queued prompt was not run here: {error}");
+            }
+            (None, Err(error)) if options.queued.is_some() => {
+                tracing::warn!("a queued prompt failed: {error}");
             }
             (None, Err(error)) => tracing::warn!("an undelivered message is lost: {error}"),
             (None, Ok(_)) => {}
@@ -192,7 +200,10 @@ impl SessionTask {
             }),
         ) = (&options.queued, &end)
         {
-            remove_queued(&*self.env.store, &self.conversation.info.id, queued).await;
+            let (store, id) = (&self.env.store, &self.conversation.info.id);
+            let removed = remove_queued(Arc::clone(store), id.clone(), Arc::clone(queued));
+            // If the store does not answer, the loop shows that the prompt was run.
+            let _ = guard.wait_for_store(self, Box::pin(removed)).await;
         }
         guard.release_lane(&self.env.store).await;
         end.map(|result| PromptResult {
@@ -211,8 +222,10 @@ impl SessionTask {
         let started = start_queued(Arc::clone(store), id.clone(), Arc::clone(queued));
         match guard.wait_for_store(self, Box::pin(started)).await {
             Ok(started) => started,
-            // Whether it was run is not known.
-            Err(_) => Err(PromptError::Withdrawn),
+            // The store has not answered; the prompt may have been started.
+            Err(_) => Err(PromptError::Lost(CommitError::Store(
+                "the store did not answer in time".to_owned(),
+            ))),
         }
     }
 

@@ -42,14 +42,7 @@ impl Session {
     /// the result; the loops are found by the id of the prompt.
     pub async fn queue_prompt(&self, content: Vec<Content>) -> Result<QueuedReceipt, StoreError> {
         let (store, id) = (self.store(), self.id());
-        let holder = match store.claim(id, &Owner::for_this_process()).await {
-            Ok(claimed) => {
-                store.release(&claimed.lane).await?;
-                None
-            }
-            Err(StoreError::Busy { holder, .. }) => Some(holder),
-            Err(error) => return Err(error),
-        };
+        let holder = find_holder(Arc::clone(store), id.clone()).await?;
         let prompt = StoredPrompt {
             id: PromptId::from(turnery_store::new_uuid().to_string()),
             content,
@@ -61,6 +54,20 @@ impl Session {
         let _ = self.send(SessionCommand::FindQueued { is_held }, (), ());
         Ok(QueuedReceipt { prompt, holder })
     }
+}
+
+/// Returns a description of the process that runs a prompt of a session. In a task of its own, which releases the lane
+/// even if the caller is dropped.
+async fn find_holder(store: Arc<dyn Store>, id: SessionId) -> Result<Option<String>, StoreError> {
+    let found = tokio::spawn(async move {
+        match store.claim(&id, &Owner::for_this_process()).await {
+            Ok(claimed) => store.release(&claimed.lane).await.map(|()| None),
+            Err(StoreError::Busy { holder, .. }) => Ok(Some(holder)),
+            Err(error) => Err(error),
+        }
+    });
+    let found = found.await;
+    found.unwrap_or_else(|error| Err(StoreError::Broken(error.to_string())))
 }
 
 /// Looks for queued prompts when the session is opened, after each prompt, and on request.
@@ -75,10 +82,14 @@ pub(crate) struct QueueWatch {
 }
 
 impl QueueWatch {
-    /// Starts to look for a prompt, because one has ended.
-    pub(super) fn begin_after(&mut self, end: &PromptEnd) {
+    /// Starts to look for a prompt, because one has ended, which was a queued one itself or not.
+    pub(super) fn begin_after(&mut self, end: &PromptEnd, was_queued: bool) {
         match end {
-            Ok(_) | Err(PromptError::AlreadyRun) => self.begin(IDLE_DELAY),
+            // Cancelled before it began: what the user has just stopped does not start again.
+            Ok(result) if was_queued && result.loops.is_empty() => {}
+            Ok(_) | Err(PromptError::AlreadyRun | PromptError::Withdrawn) => {
+                self.begin(IDLE_DELAY);
+            }
             Err(PromptError::Busy { .. }) => self.begin(BUSY_DELAY),
             // The next queued prompt would fail like this one.
             Err(_) => {}
@@ -115,7 +126,10 @@ impl QueueWatch {
             return Poll::Pending;
         };
         let all = self.cancel_all.lock();
-        let cancel_all = all.unwrap_or_else(PoisonError::into_inner).clone();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        // Counted under the lock, so that a cancel of all prompts counts this one.
+        let (cancel_all, active_guard) = (all.clone(), self.active_prompts.increment());
+        drop(all);
         let options = PromptOptions::default();
         Poll::Ready(QueuedPrompt {
             kind: PromptKind::Input(queued.content.clone()),
@@ -131,12 +145,12 @@ impl QueueWatch {
             reply: None,
             inserted: None,
             slot: QueueSlot::default(),
-            active_guard: self.active_prompts.increment(),
+            active_guard,
         })
     }
 }
 
-/// Starts a queued prompt. Fails if it was run or withdrawn. Requires the lane, without which nobody runs it.
+/// Starts a queued prompt. Fails if it was run or withdrawn. The caller must hold the lane.
 pub(super) async fn start_queued(
     store: Arc<dyn Store>,
     id: SessionId,
@@ -149,15 +163,15 @@ pub(super) async fn start_queued(
     }
     let since = store.loops(&id, queued.head_version).await.map_err(lost)?;
     if since.iter().any(|record| queued.was_run_by(record)) && !faulty!(RunQueuedTwice) {
-        remove_queued(&*store, &id, &queued).await;
+        remove_queued(store, id, queued).await;
         return Err(PromptError::AlreadyRun);
     }
     Ok(())
 }
 
 /// Removes a queued prompt that was run. If that fails, its loop shows the next holder that it was.
-pub(super) async fn remove_queued(store: &dyn Store, id: &SessionId, queued: &StoredPrompt) {
-    let removed = store.remove_queued_prompt(id, &queued.id, PromptRemoval::Run);
+pub(super) async fn remove_queued(store: Arc<dyn Store>, id: SessionId, queued: Arc<StoredPrompt>) {
+    let removed = store.remove_queued_prompt(&id, &queued.id, PromptRemoval::Run);
     if let Err(error) = removed.await {
         tracing::warn!(session = %id, %error, "failed to remove a queued prompt that was run");
     }

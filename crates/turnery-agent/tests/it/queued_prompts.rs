@@ -99,6 +99,23 @@ async fn idle_session_runs_a_queued_prompt_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn message_too_late_for_a_queued_prompt_is_run_after_it() {
+    let signal = Arc::new(Notify::new());
+    let (host, _other) = hosts(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Fail],
+        &[ModelAct::Say("late")],
+    ]);
+    let (session, _seen) = host.session(LARGE_CAPACITY).await;
+    queue(&session, "first").await;
+    sleep(LONG).await;
+    session.steer(vec![Content::text("too late")]).unwrap();
+    signal.notify_one();
+    sleep(LONG).await;
+    assert_eq!(host.model.request(1), ["first", "", "too late"]);
+    assert_eq!(waiting(&host, session.id()).await, []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn opened_session_runs_a_prompt_that_waits() {
     let (host, other) = hosts(&[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
     let (session, _seen) = host.session(LARGE_CAPACITY).await;

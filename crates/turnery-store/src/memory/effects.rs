@@ -1,7 +1,7 @@
 //! Effects of a session in memory that the host has not received yet.
 
 use crate::{
-    NextEffect, Owner, PendingEffect, PromptRemoval, QueuedPrompt, StoreError, TakenEffect,
+    NextEffect, Owner, PendingEffect, PromptRemoval, QueuedPrompt, TakenEffect,
     clock::ClockReading, effect_hold::EffectHold, queued_prompt::PROMPT_TOOL,
 };
 use std::time::Duration;
@@ -47,12 +47,9 @@ impl MemoryEffects {
     }
 
     /// Returns the queued prompts.
-    pub(super) fn prompts(&self) -> Result<Vec<QueuedPrompt>, StoreError> {
+    pub(super) fn prompts(&self) -> Vec<QueuedPrompt> {
         let pending = self.0.iter().map(|it| &it.taken.pending);
-        let prompts = pending.filter_map(QueuedPrompt::decode);
-        prompts
-            .collect::<Result<_, _>>()
-            .map_err(|error| StoreError::Broken(error.to_string()))
+        pending.filter_map(QueuedPrompt::decode).collect()
     }
 
     /// Counts an attempt to run a queued prompt. Returns true if there is one.

@@ -169,7 +169,7 @@ pub(super) async fn prompts(
         if let Ok(pending) = read_effect(session, row)?
             && let Some(prompt) = QueuedPrompt::decode(&pending)
         {
-            prompts.push(prompt.map_err(RowError::from)?);
+            prompts.push(prompt);
         }
     }
     Ok(prompts)

@@ -19,7 +19,7 @@ use crate::{
 use std::{fmt::Write as _, time::Duration};
 use tokio_postgres::Row;
 
-/// Patience with a search: a phrase of frequent words that hardly ever follow each other is looked for in all texts.
+/// Timeout of a search. A phrase of frequent words that hardly ever follow each other is looked for in all texts.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server knows nothing of new tables, and little of the cost of cutting a chunk into words. `OFFSET 0` has the same

@@ -6,7 +6,7 @@ use super::{
     job_error::JobError,
     loop_numbers::LoopNumbers,
     open::{SCHEMA_VERSION, open},
-    open_files::{FirstOpened, OpenFiles},
+    open_files::{DatabaseIdentity, OpenFiles},
     transaction::write,
 };
 use crate::{Durability, StoreError};
@@ -30,16 +30,16 @@ pub(super) struct Db {
 }
 
 impl Db {
-    /// Opens the database like `open`, unless it is another one than `first`.
+    /// Opens the database like `open`, unless it is another file than that of `identity`.
     pub(super) fn open_same(
         path: &Path,
         durability: Durability,
-        first: &FirstOpened,
+        identity: &DatabaseIdentity,
     ) -> Result<Self, StoreError> {
-        let is_same = first.check(path);
-        is_same.map_err(|error| error.into_store_error(path))?;
+        let to_store_error = |error: JobError| error.into_store_error(path);
+        identity.check(path).map_err(to_store_error)?;
         let opened = Self::open(path, durability)?;
-        first.note(&opened.files);
+        identity.record(&opened.files).map_err(to_store_error)?;
         Ok(opened)
     }
 

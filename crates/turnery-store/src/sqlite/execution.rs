@@ -7,7 +7,7 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     journal,
-    open_files::FirstOpened,
+    open_files::DatabaseIdentity,
     queue::{JobQueue, QueueEvent},
 };
 use crate::{
@@ -87,7 +87,7 @@ impl JobOptions {
 pub(super) struct WorkerShared {
     path: PathBuf,
     durability: Durability,
-    first_opened: Arc<FirstOpened>,
+    identity: Arc<DatabaseIdentity>,
     pub(super) queue: JobQueue<Job>,
     state: Mutex<WorkerState>,
     was_quick: AtomicBool,
@@ -120,12 +120,12 @@ impl WorkerShared {
     pub(super) fn new(
         path: PathBuf,
         durability: Durability,
-        first_opened: Arc<FirstOpened>,
+        identity: Arc<DatabaseIdentity>,
     ) -> Self {
         Self {
             path,
             durability,
-            first_opened,
+            identity,
             queue: JobQueue::new(),
             state: Mutex::default(),
             was_quick: AtomicBool::new(false),
@@ -140,7 +140,11 @@ impl WorkerShared {
 
     /// Returns true if the database is open and nothing is to be done.
     pub(super) fn is_idle(&self) -> bool {
-        !self.queue.has_jobs() && self.state.try_lock().is_ok_and(|state| state.db.is_some())
+        let is_done = |state: MutexGuard<'_, WorkerState>| {
+            // Events that wait for the lock of another process would be written first.
+            state.db.is_some() && state.appends.is_empty()
+        };
+        !self.queue.has_jobs() && self.state.try_lock().is_ok_and(is_done)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
@@ -245,7 +249,7 @@ impl WorkerShared {
         }
         let db = match db {
             Some(db) => Ok(db),
-            None => Db::open_same(&self.path, self.durability, &self.first_opened)
+            None => Db::open_same(&self.path, self.durability, &self.identity)
                 .map(|opened| db.insert(opened)),
         };
         match db {

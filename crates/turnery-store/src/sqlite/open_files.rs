@@ -15,9 +15,9 @@ type FileId = (u64, u64);
 
 /// File that the first connection of a store opened. All others must open the same.
 #[derive(Debug, Default)]
-pub(super) struct FirstOpened(OnceLock<FileId>);
+pub(super) struct DatabaseIdentity(OnceLock<FileId>);
 
-impl FirstOpened {
+impl DatabaseIdentity {
     /// Fails if the path leads to another file, or to none.
     pub(super) fn check(&self, path: &Path) -> Result<(), JobError> {
         match self.0.get() {
@@ -28,10 +28,13 @@ impl FirstOpened {
         }
     }
 
-    /// Records the files of a connection, unless there was one before.
-    pub(super) fn note(&self, files: &OpenFiles) {
-        let (_, id) = files.database;
-        let _ = self.0.set(id);
+    /// Records the file of the first connection. Fails if it is not that of this one.
+    pub(super) fn record(&self, files: &OpenFiles) -> Result<(), JobError> {
+        let (path, id) = &files.database;
+        match self.0.get_or_init(|| *id) == id {
+            true => Ok(()),
+            false => Err(JobError::Moved(path.clone())),
+        }
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn prompts(db: &Connection, session: &SessionId) -> Result<Vec<Queued
         if let Ok(pending) = reason_if_damaged(read_effect(session, row))?
             && let Some(prompt) = QueuedPrompt::decode(&pending)
         {
-            prompts.push(prompt?);
+            prompts.push(prompt);
         }
     }
     Ok(prompts)

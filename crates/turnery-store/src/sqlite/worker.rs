@@ -18,7 +18,7 @@ use super::{
     flush::Flush,
     inline_runtime::InlineRuntime,
     job_error::{JOB_TIMEOUT, JobError},
-    open_files::FirstOpened,
+    open_files::DatabaseIdentity,
     queue::{CAPACITY, PushError, Urgency},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) struct Worker {
     name: &'static str,
     inline_runtime: Option<InlineRuntime>,
     durability: Durability,
-    first_opened: Arc<FirstOpened>,
+    identity: Arc<DatabaseIdentity>,
     running: OnceLock<Result<WorkerThread, StoreError>>,
     /// Journals truncated because the queue was full.
     truncated: TruncatedJournals,
@@ -59,7 +59,7 @@ impl Worker {
             name,
             inline_runtime: None,
             durability: Durability::default(),
-            first_opened: Arc::default(),
+            identity: Arc::default(),
             running: OnceLock::new(),
             truncated: TruncatedJournals::default(),
         }
@@ -76,8 +76,8 @@ impl Worker {
     }
 
     /// Opens only the file that the other workers of a store open. Call before the first job.
-    pub(super) fn with_first_opened(mut self, first_opened: &Arc<FirstOpened>) -> Self {
-        self.first_opened = Arc::clone(first_opened);
+    pub(super) fn with_identity(mut self, identity: &Arc<DatabaseIdentity>) -> Self {
+        self.identity = Arc::clone(identity);
         self
     }
 
@@ -293,8 +293,8 @@ impl Worker {
     }
 
     fn new_shared(&self) -> WorkerShared {
-        let first_opened = Arc::clone(&self.first_opened);
-        WorkerShared::new(self.path.clone(), self.durability, first_opened)
+        let identity = Arc::clone(&self.identity);
+        WorkerShared::new(self.path.clone(), self.durability, identity)
     }
 
     fn start(&self) -> Result<WorkerThread, StoreError> {

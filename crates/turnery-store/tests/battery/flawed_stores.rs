@@ -328,8 +328,11 @@ impl Store for FlawedStore {
     }
 
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
-        self.append(lane, loop_id, events);
-        Box::pin(std::future::ready(Ok(())))
+        if self.flaw == Flaw::JournalKept {
+            self.with_state(|state| state.journal.insert(loop_id.clone(), events.clone()));
+        }
+        let lane = self.lane(lane, Flaw::LostLaneJournals);
+        self.inner.append_now(&lane, loop_id, events)
     }
 
     fn commit(&self, mut commit: Commit) -> StoreFuture<'_, u64> {

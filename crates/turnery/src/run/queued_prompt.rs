@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The user no longer waits for the prompt.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct WaitCancelled(String);
+pub(super) struct WaitCancelledError(String);
 
 /// Prompt that has ended.
 pub(super) struct RanPrompt {
@@ -42,7 +42,7 @@ pub(super) struct QueuedRun<'a> {
 }
 
 impl QueuedRun<'_> {
-    /// Runs the prompt, or waits until another process has run it. Fails with [`WaitCancelled`] if it is cancelled
+    /// Runs the prompt, or waits until another process has run it. Fails with [`WaitCancelledError`] if it is cancelled
     /// while it waits.
     pub(super) async fn run(self, content: Vec<Content>) -> anyhow::Result<RanPrompt> {
         let id = self.session.id();
@@ -55,7 +55,14 @@ impl QueuedRun<'_> {
         print_message(&format!(
             "session {id} is in use by {holder}; the prompt waits there, Ctrl-C withdraws it"
         ));
-        match self.wait_for_end(&prompt, &holder).await? {
+        let end = match self.wait_for_end(&prompt).await {
+            Err(error) if !error.is::<WaitCancelledError>() => {
+                self.give_up(&prompt).await;
+                return Err(error);
+            }
+            end => end?,
+        };
+        match end {
             PromptEnd::Here(result) => Ok(RanPrompt::here(*result)),
             PromptEnd::Elsewhere(loops) => Ok(RanPrompt {
                 result: self.show(loops).await,
@@ -68,11 +75,12 @@ impl QueuedRun<'_> {
     }
 
     /// Waits until the prompt has left the queue, and runs it here if nobody else does.
-    async fn wait_for_end(&self, prompt: &QueuedPrompt, holder: &str) -> anyhow::Result<PromptEnd> {
+    async fn wait_for_end(&self, prompt: &QueuedPrompt) -> anyhow::Result<PromptEnd> {
         let (store, id) = (self.store, self.session.id());
         let cancel = &self.options.cancel;
         let mut mark = store.wait_for_change(id, None).await?;
         let mut last_try = Instant::now();
+        let mut seen = None;
         loop {
             // Before the loops: a prompt is removed once its last loop is stored.
             let waiting = store.queued_prompts(id).await?;
@@ -85,7 +93,13 @@ impl QueuedRun<'_> {
                     false => PromptEnd::Elsewhere(loops),
                 });
             };
-            // Others have asked before.
+            // While prompts are run there, the process that does so looks for the next one itself.
+            let progress = Some((place, store.info(id).await?.head_version));
+            if progress != seen {
+                seen = progress;
+                last_try = Instant::now();
+            }
+            // Earlier prompts get their time first.
             let turn = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
             let next_try = last_try + PATIENCE.saturating_mul(turn);
             if next_try <= Instant::now() {
@@ -93,6 +107,7 @@ impl QueuedRun<'_> {
                     Err(PromptError::Busy { .. } | PromptError::AlreadyRun) => {}
                     // It was cancelled before it had the session.
                     Ok(result) if result.loops.is_empty() && cancel.is_cancelled() => {}
+                    Err(_) if cancel.is_cancelled() => {}
                     result => return Ok(PromptEnd::Here(Box::new(result?))),
                 }
                 last_try = Instant::now();
@@ -104,7 +119,7 @@ impl QueuedRun<'_> {
                         mark = changed?;
                     }
                 }
-                () = cancel.cancelled() => return Err(self.withdraw(prompt, holder).await?.into()),
+                () = cancel.cancelled() => return Err(self.withdraw(prompt).await?.into()),
             }
         }
     }
@@ -120,21 +135,34 @@ impl QueuedRun<'_> {
         handle.result().await
     }
 
-    async fn withdraw(
-        &self,
-        prompt: &QueuedPrompt,
-        holder: &str,
-    ) -> Result<WaitCancelled, StoreError> {
-        let id = self.session.id();
-        let removed = self
-            .store
-            .remove_queued_prompt(id, &prompt.id, PromptRemoval::Withdrawn);
-        Ok(WaitCancelled(match removed.await? {
-            true => "the prompt is withdrawn; it was not run".to_owned(),
-            false => format!(
-                "the prompt was begun already; `turnery sessions show {id}` shows what {holder} makes of it"
-            ),
+    async fn withdraw(&self, prompt: &QueuedPrompt) -> Result<WaitCancelledError, StoreError> {
+        let (store, id) = (self.store, self.session.id());
+        let removal = store.remove_queued_prompt(id, &prompt.id, PromptRemoval::Withdrawn);
+        let is_removed = removal.await?;
+        let waiting = store.queued_prompts(id).await?;
+        let loops = store.loops(id, prompt.head_version).await?;
+        let was_run = loops.iter().any(|record| prompt.was_run_by(record));
+        let is_begun = waiting.iter().any(|it| it.id == prompt.id);
+        Ok(WaitCancelledError(if was_run {
+            format!("the prompt was run already; `turnery sessions show {id}` shows its result")
+        } else if is_begun && !is_removed {
+            format!(
+                "the prompt was begun already; `turnery sessions show {id}` will show its result"
+            )
+        } else {
+            "the prompt is withdrawn; it was not run".to_owned()
         }))
+    }
+
+    /// Withdraws the prompt after an error, and tells the user what has become of it.
+    async fn give_up(&self, prompt: &QueuedPrompt) {
+        let id = self.session.id();
+        print_message(&match self.withdraw(prompt).await {
+            Ok(WaitCancelledError(text)) => text,
+            Err(_) => format!(
+                "the prompt may still wait in session {id}; an editor that opens the session runs it then"
+            ),
+        });
     }
 
     /// Shows loops that another process has run, and returns their result.

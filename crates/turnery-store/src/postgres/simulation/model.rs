@@ -283,18 +283,13 @@ impl PgModel {
         Ok(())
     }
 
-    fn append(
-        &mut self,
-        lane: &Lane,
-        loop_id: &LoopId,
-        events: &[Event],
-    ) -> Result<(), StoreError> {
+    fn append(&mut self, lane: &Lane, id: &LoopId, events: &[Event]) -> Result<(), StoreError> {
         let session = self.sessions.get_mut(&lane.session_id);
         let Some(session) = session.filter(|session| session.is_held(lane)) else {
             return Err(StoreError::LaneLost(lane.session_id.clone()));
         };
-        if session.find(loop_id).is_none() {
-            session.journal.push((loop_id.clone(), events.to_vec()));
+        if session.find(id).is_none() {
+            session.journal.push((id.clone(), events.to_vec()));
         }
         Ok(())
     }
@@ -569,13 +564,13 @@ impl Backend for PgModel {
             }
             Request::PostponeEffect(taken, delay) => {
                 if let Some(session) = self.sessions.get_mut(&taken.pending.session_id) {
-                    for effect in &mut session.outbox {
-                        if effect.pending.key == taken.pending.key
-                            && effect.attempts == taken.attempt
-                        {
-                            effect.taken_by = None;
-                            effect.held_until = Some(time.wall + *delay.min(&MAX_EFFECT_DELAY));
-                        }
+                    let until = Some(time.wall + *delay.min(&MAX_EFFECT_DELAY));
+                    let (key, attempt) = (&taken.pending.key, taken.attempt);
+                    let mut effects = session.outbox.iter_mut();
+                    if let Some(effect) =
+                        effects.find(|it| it.pending.key == *key && it.attempts == attempt)
+                    {
+                        (effect.taken_by, effect.held_until) = (None, until);
                     }
                 }
                 Response::Done(Ok(()))
