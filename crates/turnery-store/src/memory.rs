@@ -240,10 +240,9 @@ impl Store for MemoryStore {
     }
 
     fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
-        let lost = || StoreError::LaneLost(lane.session_id.clone());
         let written = self.with_all(|sessions| match sessions.get_mut(&lane.session_id) {
             Some(session) => session.append(lane, loop_id, events),
-            None => Err(lost()),
+            None => Err(StoreError::LaneLost(lane.session_id.clone())),
         });
         self.note_change();
         Box::pin(ready(written))

@@ -89,9 +89,8 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
             check_queue(is_continued && tries.is_empty(), format)?;
         }
         let work = match (tries.is_empty(), content.is_empty()) {
-            (true, _) if queue => JobAction::QueuedPrompt(required(content)?),
             // Where the last prompt stopped.
-            (true, true) if is_continued => JobAction::Continue,
+            (true, true) if is_continued && !queue => JobAction::Continue,
             (true, _) => JobAction::Prompt(required(content)?),
             (false, _) => JobAction::TryModels(tries, required(content)?),
         };
@@ -102,6 +101,7 @@ pub(crate) fn run(global: &GlobalOptions, args: RunArgs, flags: &Config) -> Exit
             schema,
             flags: Config::from(choice).over(flags),
             no_store,
+            is_queued: queue,
         })
     })
 }
@@ -160,6 +160,7 @@ pub(crate) fn run_session_command(
             schema: None,
             flags: Config::from(choice).over(flags),
             no_store: false,
+            is_queued: false,
         })
     })
 }
@@ -285,6 +286,7 @@ async fn run_job(
         schema,
         flags,
         no_store: _,
+        is_queued,
     } = job;
     let mut signals = TerminationSignals::listen()?;
     let begins_with = match &target {
@@ -317,7 +319,7 @@ async fn run_job(
         ..PromptOptions::cancelled_by(cancel.clone())
     };
     let result: BoxFuture<'_, anyhow::Result<RanPrompt>> = match work {
-        JobAction::QueuedPrompt(content) => {
+        JobAction::Prompt(content) if is_queued => {
             let queued = QueuedRun {
                 session: &session,
                 store: &*store,

@@ -9,7 +9,7 @@ use super::{
     pg_error::PgError,
     rows::{Columns, to_integer},
     session_queue::SessionQueue,
-    texts::{EncodeError, NewTexts},
+    texts::{EncodeError, NewTexts, store_texts},
 };
 use crate::{
     Commit, PendingEffect, StoreError,
@@ -18,7 +18,7 @@ use crate::{
     list_cursor::{format_time, last_active_at},
     recovery::last_loop_number,
 };
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tokio_postgres::types::ToSql;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
@@ -42,22 +42,6 @@ macro_rules! store_rows {
     };
 }
 
-/// Part of a commit: long texts, in three parameters.
-macro_rules! store_texts {
-    ($names:literal, $pieces:literal, $bodies:literal) => {
-        concat!(
-            ", long AS (INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
-                 FROM lane, unnest(",
-            $names,
-            "::text[], ",
-            $pieces,
-            "::integer[], ",
-            $bodies,
-            "::text[]) AS t ON CONFLICT DO NOTHING)"
-        )
-    };
-}
-
 /// Assignments that make a commit the newest version of its session. Uses parameters 14 to 17.
 macro_rules! advance {
     () => {
@@ -67,22 +51,31 @@ macro_rules! advance {
     };
 }
 
-/// Stores loops and further parts, if the lane is held and the head is as expected. Fails if one of the loops is stored
-/// already.
-macro_rules! commit_with {
-    ($($part:expr),*) => {
+/// Stores loops and further parts in a session. `$rest` follows the assignments of its update.
+macro_rules! store_loops {
+    ($rest:literal $(, $part:expr)*) => {
         concat!(
             "WITH lane AS (UPDATE sessions s SET ",
             advance!(),
-            ", owner_id = CASE WHEN $21 THEN NULL ELSE s.owner_id END, \
-             host = CASE WHEN $21 THEN NULL ELSE s.host END \
-             WHERE s.session_id = $1 AND s.owner_id = $18 AND s.fence = $19 AND s.head_version = $20 \
-             RETURNING s.session_id, s.head_version), ",
+            $rest,
+            " RETURNING s.session_id, s.head_version), ",
             store_rows!(),
             $($part,)*
             ", told AS (",
             tell_followers!("lane"),
             ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+        )
+    };
+}
+
+/// Stores loops if the lane is held and the head is as expected. Fails if one of the loops is stored already.
+macro_rules! commit_with {
+    ($($part:expr),*) => {
+        store_loops!(
+            ", owner_id = CASE WHEN $21 THEN NULL ELSE s.owner_id END, \
+             host = CASE WHEN $21 THEN NULL ELSE s.host END \
+             WHERE s.session_id = $1 AND s.owner_id = $18 AND s.fence = $19 AND s.head_version = $20"
+            $(, $part)*
         )
     };
 }
@@ -101,15 +94,9 @@ const COMMIT_WITH_EXTRAS: &str = commit_with!(
 );
 
 /// Stores recovered loops in a locked session.
-const STORE_RECOVERED: &str = concat!(
-    "WITH lane AS (UPDATE sessions s SET ",
-    advance!(),
-    " WHERE s.session_id = $1 RETURNING s.session_id, s.head_version), ",
-    store_rows!(),
-    store_texts!("$18", "$19", "$20"),
-    ", told AS (",
-    tell_followers!("lane"),
-    ") SELECT lane.head_version, (SELECT count(*) FROM told) FROM lane"
+const STORE_RECOVERED: &str = store_loops!(
+    " WHERE s.session_id = $1",
+    store_texts!("$18", "$19", "$20")
 );
 
 const SELECT_STORED: &str = "SELECT version, loop_id, parent_loop_id, on_chain, continuation_kind, status, \
@@ -168,6 +155,42 @@ impl<'a> LoopArrays<'a> {
     }
 }
 
+/// Parameters 1 to 17 of a statement that stores loops.
+struct LoopParameters<'a> {
+    session: &'a str,
+    arrays: LoopArrays<'a>,
+    last_number: i64,
+    updated_at: Option<String>,
+    tip: Option<&'a str>,
+    title: Option<Cow<'a, str>>,
+}
+
+impl LoopParameters<'_> {
+    fn list(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let arrays = &self.arrays;
+        let [kinds, statuses, started, ended, records, messages, logs] = &arrays.columns;
+        vec![
+            &self.session,
+            &arrays.loop_ids,
+            &arrays.parents,
+            &arrays.on_chain,
+            kinds,
+            statuses,
+            started,
+            ended,
+            records,
+            messages,
+            logs,
+            &arrays.checksums,
+            &arrays.log_checksums,
+            &self.last_number,
+            &self.updated_at,
+            &self.tip,
+            &self.title,
+        ]
+    }
+}
+
 impl NewLoops<'_> {
     fn encode(&self, texts: &mut NewTexts) -> Result<Vec<LoopRow>, EncodeError> {
         let rows = self.records.iter().map(|record| {
@@ -190,39 +213,26 @@ impl NewLoops<'_> {
         times.max().map(format_time)
     }
 
+    /// Returns the first parameters of a statement that stores the loops.
+    fn parameters<'s>(&'s self, rows: &'s [LoopRow]) -> LoopParameters<'s> {
+        LoopParameters {
+            session: self.session.as_str(),
+            arrays: LoopArrays::new(to_integer(self.version), self.records, rows),
+            last_number: to_integer(last_loop_number(self.records)),
+            updated_at: self.updated_at(),
+            tip: self.tip_loop_id(),
+            title: self.title.map(escape),
+        }
+    }
+
     /// Stores recovered loops in a session that is locked.
     pub(super) async fn store_recovered(&self, connection: &Connection) -> Result<(), PgError> {
         let mut texts = NewTexts::default();
         let rows = self.encode(&mut texts)?;
-        let arrays = LoopArrays::new(to_integer(self.version), self.records, &rows);
-        let [kinds, statuses, started, ended, records, messages, logs] = &arrays.columns;
-        connection
-            .query(
-                STORE_RECOVERED,
-                &[
-                    &self.session.as_str(),
-                    &arrays.loop_ids,
-                    &arrays.parents,
-                    &arrays.on_chain,
-                    kinds,
-                    statuses,
-                    started,
-                    ended,
-                    records,
-                    messages,
-                    logs,
-                    &arrays.checksums,
-                    &arrays.log_checksums,
-                    &to_integer(last_loop_number(self.records)),
-                    &self.updated_at(),
-                    &self.tip_loop_id(),
-                    &self.title.map(escape),
-                    &texts.names,
-                    &texts.pieces,
-                    &texts.bodies,
-                ],
-            )
-            .await?;
+        let stored = self.parameters(&rows);
+        let mut parameters = stored.list();
+        parameters.extend(texts.parameters());
+        connection.query(STORE_RECOVERED, &parameters).await?;
         Ok(())
     }
 }
@@ -264,49 +274,17 @@ async fn store(
     texts: &NewTexts,
     effects: &EffectArrays<'_>,
 ) -> Result<Option<u64>, PgError> {
-    let arrays = LoopArrays::new(to_integer(loops.version), loops.records, rows);
-    let [kinds, statuses, started, ended, records, messages, logs] = &arrays.columns;
-    let (session, last_number) = (loops.session.as_str(), last_loop_number(loops.records));
-    let (last_number, updated_at) = (to_integer(last_number), loops.updated_at());
-    let (tip, title) = (loops.tip_loop_id(), loops.title.map(escape));
+    let stored = loops.parameters(rows);
     let (fence, head) = (commit.lane.fence, commit.expected_head);
     let (fence, head) = (to_integer(fence), to_integer(head));
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![
-        &session,
-        &arrays.loop_ids,
-        &arrays.parents,
-        &arrays.on_chain,
-        kinds,
-        statuses,
-        started,
-        ended,
-        records,
-        messages,
-        logs,
-        &arrays.checksums,
-        &arrays.log_checksums,
-        &last_number,
-        &updated_at,
-        &tip,
-        &title,
-        &commit.lane.owner_id,
-        &fence,
-        &head,
-        &commit.release,
-    ];
+    let mut parameters = stored.list();
+    let lane: [&(dyn ToSql + Sync); 4] = [&commit.lane.owner_id, &fence, &head, &commit.release];
+    parameters.extend(lane);
     let sql = if texts.names.is_empty() && effects.keys.is_empty() {
         COMMIT
     } else {
-        parameters.extend([
-            &texts.names as &(dyn ToSql + Sync),
-            &texts.pieces,
-            &texts.bodies,
-            &effects.sessions,
-            &effects.keys,
-            &effects.tool_names,
-            &effects.effects,
-            &effects.checksums,
-        ]);
+        parameters.extend(texts.parameters());
+        parameters.extend(effects.parameters());
         COMMIT_WITH_EXTRAS
     };
     match connection.query_optional(sql, &parameters).await {
@@ -439,5 +417,15 @@ impl<'a> EffectArrays<'a> {
             effects,
             checksums,
         }
+    }
+
+    fn parameters(&self) -> [&(dyn ToSql + Sync); 5] {
+        [
+            &self.sessions,
+            &self.keys,
+            &self.tool_names,
+            &self.effects,
+            &self.checksums,
+        ]
     }
 }

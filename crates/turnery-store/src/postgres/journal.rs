@@ -8,7 +8,7 @@ use super::{
     pg_error::PgError,
     rows::{Columns, to_integer},
     session_queue::{SessionQueue, WaitingAppend},
-    texts::{EncodeError, FetchedTexts, NewTexts},
+    texts::{EncodeError, FetchedTexts, NewTexts, store_texts},
 };
 use crate::{
     Damage, DamagedPart, Lane, StoreError,
@@ -27,11 +27,9 @@ use turnery_engine::{Event, LoopId, SessionId};
 /// them.
 const APPEND: &str = concat!(
     "WITH lane AS ( \
-         SELECT session_id FROM sessions WHERE session_id = $1 AND owner_id = $2 AND fence = $3 FOR SHARE), \
-     long AS ( \
-         INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
-         FROM lane, unnest($9::text[], $10::integer[], $11::text[]) AS t ON CONFLICT DO NOTHING), \
-     added AS ( \
+         SELECT session_id FROM sessions WHERE session_id = $1 AND owner_id = $2 AND fence = $3 FOR SHARE)",
+    store_texts!("$9", "$10", "$11"),
+    ", added AS ( \
          INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
          SELECT lane.session_id, t.loop_id, t.seq, t.at, t.body, t.checksum \
          FROM lane, unnest($4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[]) \

@@ -14,10 +14,28 @@ use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
 };
+use tokio_postgres::types::ToSql;
 use turnery_engine::SessionId;
 
 const SELECT: &str = "SELECT name, string_agg(body, '' ORDER BY piece) FROM texts \
      WHERE session_id = $1 AND name = ANY ($2) GROUP BY name";
+
+/// Part of a statement that stores long texts, the three parameters of [`NewTexts`], in the session of the part `lane`.
+macro_rules! store_texts {
+    ($names:literal, $pieces:literal, $bodies:literal) => {
+        concat!(
+            ", long AS (INSERT INTO texts (session_id, name, piece, body) SELECT lane.session_id, t.* \
+                 FROM lane, unnest(",
+            $names,
+            "::text[], ",
+            $pieces,
+            "::integer[], ",
+            $bodies,
+            "::text[]) AS t ON CONFLICT DO NOTHING)"
+        )
+    };
+}
+pub(super) use store_texts;
 
 /// Long texts that are new to a session, for a statement that writes them. One that the session has is ignored there.
 #[derive(Default)]
@@ -30,6 +48,11 @@ pub(super) struct NewTexts {
 }
 
 impl NewTexts {
+    /// Returns the parameters of [`store_texts`].
+    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 3] {
+        [&self.names, &self.pieces, &self.bodies]
+    }
+
     /// Collects texts other than those that were stored under the lane with this fence.
     pub(super) fn unknown_to(queue: &SessionQueue, fence: u64) -> Self {
         Self {

@@ -28,14 +28,14 @@ pub(crate) struct Job {
     pub(crate) flags: Config,
     /// True if the session is to be in memory only.
     pub(crate) no_store: bool,
+    /// True if the prompt may wait for the process that holds the session.
+    pub(crate) is_queued: bool,
 }
 
 /// Kind of work.
 pub(crate) enum JobAction {
     /// Send a prompt to the model.
     Prompt(Vec<Content>),
-    /// Send a prompt to the model, in this process or the one that holds the session.
-    QueuedPrompt(Vec<Content>),
     /// Send a prompt to several models at once (LOOP-70).
     TryModels(TryArgs, Vec<Content>),
     /// Continue without a new prompt (LOOP-18).
@@ -64,10 +64,9 @@ impl JobAction {
     /// Returns the content that is new to the model.
     pub(super) fn new_content(&self) -> &[Content] {
         match self {
-            Self::Prompt(content)
-            | Self::QueuedPrompt(content)
-            | Self::TryModels(_, content)
-            | Self::Branch(_, content) => content,
+            Self::Prompt(content) | Self::TryModels(_, content) | Self::Branch(_, content) => {
+                content
+            }
             Self::Continue | Self::Rerun(_) | Self::Compact => &[],
         }
     }
@@ -77,7 +76,6 @@ impl JobAction {
         match self {
             Self::TryModels(tries, _) => tries.called_models(own),
             Self::Prompt(_)
-            | Self::QueuedPrompt(_)
             | Self::Continue
             | Self::Rerun(_)
             | Self::Branch(..)
@@ -95,9 +93,7 @@ impl JobAction {
         options: PromptOptions,
     ) -> anyhow::Result<PromptHandle> {
         Ok(match self {
-            Self::Prompt(content) | Self::QueuedPrompt(content) => {
-                session.prompt(expand_command(session, content), options)?
-            }
+            Self::Prompt(content) => session.prompt(expand_command(session, content), options)?,
             Self::TryModels(tries, content) => {
                 tries.start(session, expand_command(session, content), options)?
             }

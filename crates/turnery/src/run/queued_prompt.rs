@@ -2,6 +2,7 @@
 
 use super::output_thread::OutputSender;
 use crate::logs::print_message;
+use anyhow::Context as _;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use turnery_agent::{PromptError, PromptOptions, PromptResult, QueuedReceipt, Session};
@@ -62,20 +63,16 @@ impl QueuedRun<'_> {
             }
             end => end?,
         };
-        match end {
-            PromptEnd::Here(result) => Ok(RanPrompt::here(*result)),
-            PromptEnd::Elsewhere(loops) => Ok(RanPrompt {
-                result: self.show(loops).await,
-                is_elsewhere: true,
-            }),
-            PromptEnd::Removed => anyhow::bail!(
+        end.with_context(|| {
+            format!(
                 "the prompt was not run: a hook of {holder} has refused it, or it was withdrawn"
-            ),
-        }
+            )
+        })
     }
 
-    /// Waits until the prompt has left the queue, and runs it here if nobody else does.
-    async fn wait_for_end(&self, prompt: &QueuedPrompt) -> anyhow::Result<PromptEnd> {
+    /// Waits until the prompt has left the queue, and runs it here if nobody else does. Returns `None` if it was removed
+    /// and not run.
+    async fn wait_for_end(&self, prompt: &QueuedPrompt) -> anyhow::Result<Option<RanPrompt>> {
         let (store, id) = (self.store, self.session.id());
         let cancel = &self.options.cancel;
         let mut mark = store.wait_for_change(id, None).await?;
@@ -88,10 +85,13 @@ impl QueuedRun<'_> {
             let Some(place) = place else {
                 let mut loops = store.loops(id, prompt.head_version).await?;
                 loops.retain(|record| prompt.was_run_by(record));
-                return Ok(match loops.is_empty() {
-                    true => PromptEnd::Removed,
-                    false => PromptEnd::Elsewhere(loops),
-                });
+                if loops.is_empty() {
+                    return Ok(None);
+                }
+                return Ok(Some(RanPrompt {
+                    result: self.show(loops).await,
+                    is_elsewhere: true,
+                }));
             };
             // While prompts are run there, the process that does so looks for the next one itself.
             let progress = Some((place, store.info(id).await?.head_version));
@@ -108,7 +108,7 @@ impl QueuedRun<'_> {
                     // It was cancelled before it had the session.
                     Ok(result) if result.loops.is_empty() && cancel.is_cancelled() => {}
                     Err(_) if cancel.is_cancelled() => {}
-                    result => return Ok(PromptEnd::Here(Box::new(result?))),
+                    result => return Ok(Some(RanPrompt::here(result?))),
                 }
                 last_try = Instant::now();
                 continue;
@@ -138,19 +138,23 @@ impl QueuedRun<'_> {
     async fn withdraw(&self, prompt: &QueuedPrompt) -> Result<WaitCancelledError, StoreError> {
         let (store, id) = (self.store, self.session.id());
         let removal = store.remove_queued_prompt(id, &prompt.id, PromptRemoval::Withdrawn);
-        let is_removed = removal.await?;
+        let withdrawn = || "the prompt is withdrawn; it was not run".to_owned();
+        if removal.await? {
+            return Ok(WaitCancelledError(withdrawn()));
+        }
         let waiting = store.queued_prompts(id).await?;
         let loops = store.loops(id, prompt.head_version).await?;
         let was_run = loops.iter().any(|record| prompt.was_run_by(record));
         let is_begun = waiting.iter().any(|it| it.id == prompt.id);
         Ok(WaitCancelledError(if was_run {
             format!("the prompt was run already; `turnery sessions show {id}` shows its result")
-        } else if is_begun && !is_removed {
+        } else if is_begun {
             format!(
                 "the prompt was begun already; `turnery sessions show {id}` will show its result"
             )
         } else {
-            "the prompt is withdrawn; it was not run".to_owned()
+            // The answer to an earlier attempt was lost.
+            withdrawn()
         }))
     }
 
@@ -183,16 +187,6 @@ impl QueuedRun<'_> {
             ..PromptResult::new(outcome.unwrap_or_else(interrupted))
         }
     }
-}
-
-/// How a queued prompt ended.
-enum PromptEnd {
-    /// It was run in this process.
-    Here(Box<PromptResult>),
-    /// Another process ran these loops.
-    Elsewhere(Vec<Arc<LoopRecord>>),
-    /// It was removed and not run.
-    Removed,
 }
 
 /// Returns the outcome of a prompt whose process has died.
