@@ -97,6 +97,11 @@ impl Agent {
         &self.toolbox
     }
 
+    /// Does what the first prompt of a process would wait for: writes the schemas of the tools. Optional.
+    pub fn prepare(&self) {
+        let _ = self.toolbox.specs();
+    }
+
     /// Creates a session and stores it before returning. Must be called inside a tokio runtime.
     pub async fn create(
         &self,
@@ -320,11 +325,17 @@ impl Agent {
     /// Lists stored sessions. The folder of the query may be any path that resolves to the session's folder
     /// (LIST-2).
     pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, StoreError> {
-        if let Some(cwd) = query.folder {
-            let found = tokio::task::spawn_blocking(move || resolve_folder(&cwd)).await;
-            let found = found.map_err(|error| StoreError::Broken(error.to_string()))?;
-            query.folder = Some(found);
+        let Some(cwd) = query.folder.clone() else {
+            return self.store.list(query).await;
+        };
+        // Most paths are those of the folders themselves, so the list does not wait for another thread.
+        let resolved = tokio::task::spawn_blocking(move || resolve_folder(&cwd));
+        let (resolved, page) = tokio::join!(resolved, self.store.list(query.clone()));
+        let resolved = resolved.map_err(|error| StoreError::Broken(error.to_string()))?;
+        if query.folder.as_ref() == Some(&resolved) {
+            return page;
         }
+        query.folder = Some(resolved);
         self.store.list(query).await
     }
 

@@ -208,7 +208,7 @@ impl ModelRegistry {
                 provider.name
             )));
         }
-        let info = self.info(provider, name.clone());
+        let info = self.info(provider, &ServerFacts::new(provider), name.clone());
         let path = provider.api.descriptor().path;
         let endpoint = Endpoint::new(provider, &name.model, path, &self.limits);
         let endpoint = endpoint.with_key_source(Arc::clone(&self.providers));
@@ -266,8 +266,11 @@ impl ModelRegistry {
             .iter()
             .filter(|provider| provider.require_key().is_ok())
             .flat_map(|provider| {
-                let names = provider.models.iter();
-                names.map(|model| self.info(provider, ModelName::new(&provider.name, model)))
+                let server = ServerFacts::new(provider);
+                let info = move |model| {
+                    self.info(provider, &server, ModelName::new(&provider.name, model))
+                };
+                provider.models.iter().map(info)
             })
             .chain(self.own.iter().map(|own| own.info().clone()))
             .chain([OfflineModel::default().info().clone()])
@@ -275,7 +278,7 @@ impl ModelRegistry {
     }
 
     /// Returns the known facts about a model of `provider`: built-in ones, then what its server states, then the user's.
-    fn info(&self, provider: &ProviderConfig, name: ModelName) -> ModelInfo {
+    fn info(&self, provider: &ProviderConfig, server: &ServerFacts, name: ModelName) -> ModelInfo {
         let known = model_catalogue::look_up(&name.model);
         let served = self.providers.served_model(provider, &name.model);
         let served = served.unwrap_or_default();
@@ -295,13 +298,13 @@ impl ModelRegistry {
             documents: known.is_some_and(|known| known.documents),
             reasoning: known.is_none_or(|known| known.reasoning),
             api: provider.api.descriptor().record_name,
-            base_url: Some(strip_credentials(&provider.base_url)),
+            base_url: Some(server.shown_url.clone()),
             name,
         };
         self.apply_overrides(&mut info);
         // Overrides do not matter: not every API has a format for audio.
         info.audio &= provider.api.descriptor().takes_audio;
-        info.documents = info.documents && provider.api.takes_documents(&provider.base_url);
+        info.documents &= server.takes_documents;
         info
     }
 
@@ -314,6 +317,22 @@ impl ModelRegistry {
         info.audio = facts.audio.unwrap_or(info.audio);
         info.documents = facts.documents.unwrap_or(info.documents);
         info.reasoning = facts.reasoning.unwrap_or(info.reasoning);
+    }
+}
+
+/// Facts that a provider's address tells about all of its models.
+struct ServerFacts {
+    /// Address without credentials.
+    shown_url: String,
+    takes_documents: bool,
+}
+
+impl ServerFacts {
+    fn new(provider: &ProviderConfig) -> Self {
+        Self {
+            shown_url: strip_credentials(&provider.base_url),
+            takes_documents: provider.api.takes_documents(&provider.base_url),
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub use queued_prompt::{PromptRemoval, QueuedPrompt};
 pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
 pub use search::{SEARCH_PAGE_SIZE, SearchHit, SearchPage, SearchQuery};
 pub use session_follower::{FollowUpdates, SessionFollower};
-pub use sqlite::{InlineRuntime, SqliteStore};
+pub use sqlite::{InlineRuntime, SqliteStore, yield_to_ready_tasks};
 pub use store::{
     ArchivedFilter, ClaimOutcome, ClaimedLane, Commit, Lane, ListPage, ListQuery, LoopBeginning,
     NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreFuture,

@@ -56,7 +56,7 @@ use crate::{
 };
 use db::Db;
 use flush::Flush;
-pub use inline_runtime::InlineRuntime;
+pub use inline_runtime::{InlineRuntime, yield_to_ready_tasks};
 use job_error::{CHECK_TIMEOUT, JobError};
 use rusqlite::Connection;
 use std::{
@@ -176,7 +176,7 @@ impl Store for SqliteStore {
     }
 
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
-        self.writer.call_flushed(move |db| {
+        self.writer.call_short_flushed(move |db| {
             db.forget_words_of(&new.id)?;
             sessions::create(&db.sql, new)
         })

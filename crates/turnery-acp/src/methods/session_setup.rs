@@ -12,7 +12,7 @@ use crate::{
     v1::mcp_servers,
 };
 use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{OpenRequest, Session, view::SessionCost};
 use turnery_engine::SessionId;
 
@@ -128,5 +128,10 @@ async fn register_session(
     let responded = &call.scope.responded;
     mcp_server_reports::watch_servers(&session, &call.connection, responded.clone());
     model_list_updates::send_later_models(&session, &call.connection, responded.clone());
+    let (agent, responded) = (Arc::clone(&call.connection.agent), responded.clone());
+    tokio::spawn(async move {
+        responded.cancelled().await;
+        agent.prepare();
+    });
     session
 }

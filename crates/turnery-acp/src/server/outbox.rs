@@ -18,7 +18,7 @@ use turnery_engine::{EventKind, SessionId};
 pub(crate) struct WireOutbox {
     queue: PollSender<WriteItem>,
     /// Future that resolves when the outbox may send again: the response to the request that opens the
-    /// session (SESS-7) or to the previous prompt is queued, or a large batch is written.
+    /// session is written (SESS-7), that to the previous prompt is queued, or a large batch is written.
     gate: Option<BoxFuture<'static, ()>>,
     barrier: PromptBarrier,
     view: SessionView,
@@ -28,7 +28,7 @@ pub(crate) struct WireOutbox {
 
 impl WireOutbox {
     /// Creates an outbox that is closed until `gate` fires, which is when the response to the request that
-    /// opens the session is in the queue. Without a gate it is open at once, for a replay (LOAD-1).
+    /// opens the session is written. Without a gate it is open at once, for a replay (LOAD-1).
     pub(crate) fn new(
         id: &SessionId,
         queue: WriteSender,
@@ -97,7 +97,7 @@ impl Outbox for WireOutbox {
         if !self.writer.lines.is_empty() {
             let lines = std::mem::take(&mut self.writer.lines);
             let out = if lines.len() > LARGE_BATCH_THRESHOLD {
-                WriteItem::Large(lines, self.hold_until_written())
+                WriteItem::Awaited(lines, self.hold_until_written())
             } else {
                 WriteItem::Lines(lines)
             };

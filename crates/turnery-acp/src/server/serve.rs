@@ -108,7 +108,7 @@ struct PendingResponse {
     line: Vec<u8>,
     /// Lines to send right after the response.
     trailing_lines: Arc<OnceLock<Vec<u8>>>,
-    /// Dropped once the line is in the write queue, or never will be.
+    /// Dropped once the line is written, or never will be.
     responded: DropGuard,
 }
 
@@ -190,9 +190,8 @@ impl ServeLoop {
                     if let Some(after) = answer.trailing_lines.get() {
                         answer.line.extend_from_slice(after);
                     }
-                    let _ = self.queue.send_item(WriteItem::Lines(answer.line));
+                    let _ = self.queue.send_item(WriteItem::Awaited(answer.line, answer.responded));
                     self.cancel_tokens.remove(&answer.id);
-                    drop(answer.responded);
                 }
             }
             Some(answer) = self.in_flight.next(), if !self.in_flight.is_empty() => {

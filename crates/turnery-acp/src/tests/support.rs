@@ -142,7 +142,7 @@ impl FakeClient {
     /// Returns the next message sent to the client.
     pub(super) async fn next_message(&mut self) -> Value {
         match self.lines.recv().await.unwrap() {
-            WriteItem::Lines(line) | WriteItem::Large(line, _) => {
+            WriteItem::Lines(line) | WriteItem::Awaited(line, _) => {
                 serde_json::from_slice(&line).unwrap()
             }
             WriteItem::Stop => panic!("nothing stops here"),

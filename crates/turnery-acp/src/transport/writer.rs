@@ -12,9 +12,7 @@ use crate::{
 };
 use std::{
     fs::File,
-    future::poll_fn,
     io::{self, PipeReader, Write},
-    task::Poll,
     thread,
 };
 use tokio::{
@@ -23,14 +21,15 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
+use turnery_store::yield_to_ready_tasks;
 
 /// Item of the write queue.
 #[derive(Debug)]
 pub(crate) enum WriteItem {
     /// One or more whole lines, each with its newline.
     Lines(Vec<u8>),
-    /// A large batch of lines; the guard is dropped once they are written, or never will be.
-    Large(Vec<u8>, DropGuard),
+    /// Lines after which something else goes on; the guard is dropped once they are written, or never will be.
+    Awaited(Vec<u8>, DropGuard),
     /// Ends the writer.
     Stop,
 }
@@ -118,6 +117,7 @@ async fn write_pipe(
             closed = wait_for_close(&pipe) => return closed,
         };
         let Some(first) = first else { return Ok(()) };
+        // So that output of many sessions is written together.
         yield_to_ready_tasks().await;
         joined.fill(first, &mut queue);
         let mut rest = &joined.bytes[..];
@@ -131,22 +131,6 @@ async fn write_pipe(
         }
         joined.clear();
     }
-}
-
-/// Lets ready tasks run first, so that output of many sessions is written together.
-///
-/// Does not use `yield_now`: a yielding task stays on its own worker thread, which may be blocked by a slow
-/// disk.
-async fn yield_to_ready_tasks() {
-    let mut has_waited = false;
-    poll_fn(|cx| match std::mem::replace(&mut has_waited, true) {
-        true => Poll::Ready(()),
-        false => {
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
 }
 
 /// Waits until the pipe's reader is closed, then returns an error.
@@ -202,7 +186,7 @@ impl WriteBatch {
         while let Some(out) = next.take() {
             match out {
                 WriteItem::Lines(lines) => self.append(lines),
-                WriteItem::Large(lines, written) => {
+                WriteItem::Awaited(lines, written) => {
                     self.append(lines);
                     self.written_guards.push(written);
                 }

@@ -312,8 +312,9 @@ impl Session {
         let (models, configured) = (&self.shared.models, &self.shared.configured_model);
         let mut list = models.list_models();
         // The user must be able to switch back to the configured model.
-        let home = models.require_key(configured).ok();
-        let home = home.and_then(|()| models.model(configured).ok());
+        let is_listed = list.iter().any(|listed| listed.name == *configured);
+        let home = (!is_listed).then(|| models.require_key(configured).ok());
+        let home = home.flatten().and_then(|()| models.model(configured).ok());
         let current = Arc::clone(&self.shared.options.borrow().model);
         for info in [home.as_ref().map(|home| home.info()), Some(&*current)]
             .into_iter()

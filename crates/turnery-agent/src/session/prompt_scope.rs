@@ -112,7 +112,9 @@ impl PromptScope {
         let system = &env.settings.system;
         let toolbox = || self.prompt_tools.add_to(&env.toolbox);
         match self.protocol {
-            Protocol::Tools if self.prompt_tools.is_empty() => Cow::Borrowed(&task.tools.prefix),
+            Protocol::Tools if self.prompt_tools.is_empty() => {
+                Cow::Borrowed(task.tools.prefix(env))
+            }
             Protocol::Tools => Cow::Owned(RequestPrefix::new(&toolbox(), system)),
             Protocol::Code => {
                 let system = code_system_prompt(system, &toolbox().specs());

@@ -100,7 +100,7 @@ impl SessionParts<'_> {
             watch
         });
         let task = SessionTask {
-            tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
+            tools: SessionTools::new(env.toolbox.clone(), servers),
             env,
             conversation,
             owner: Owner::for_this_process(),

@@ -152,7 +152,7 @@ impl SessionTask {
 
     /// Updates the tools that the model sees.
     pub(crate) fn refresh_tools(&mut self) {
-        if let Some(toolbox) = self.tools.take_changed(&self.env.settings.system) {
+        if let Some(toolbox) = self.tools.take_changed() {
             self.env.toolbox = toolbox;
         }
     }
@@ -170,7 +170,7 @@ impl SessionTask {
     pub(crate) fn apply_system_prompt(&mut self) {
         let system = self.conversation.system.current();
         self.env.settings.system = Arc::clone(system);
-        self.tools.set_system_prompt(system);
+        self.tools.forget_prefix();
     }
 
     /// Pushes the end of a prompt to an outbox that wants it. Option changes are still served, so that a slow

@@ -1,8 +1,8 @@
 //! Combines a session's own tools with those of its MCP servers.
 
-use super::request_prefix::RequestPrefix;
+use super::{env::SessionEnv, request_prefix::RequestPrefix};
 use crate::{ask_user, client::Client};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use turnery_tools::{McpServers, Toolbox};
 
@@ -14,15 +14,15 @@ pub(crate) struct SessionTools {
     allowed: Option<Arc<[String]>>,
     servers: Option<Arc<McpServers>>,
     changes: Option<watch::Receiver<u64>>,
-    /// Fixed part of every request.
-    pub(crate) prefix: RequestPrefix,
+    /// Fixed part of every request, set when it is first needed.
+    prefix: OnceLock<RequestPrefix>,
 }
 
 impl SessionTools {
-    /// Creates the sources of a session whose requests begin with the system prompt `system`.
-    pub(crate) fn new(base: Toolbox, servers: Option<Arc<McpServers>>, system: &str) -> Self {
+    /// Creates the sources of a session.
+    pub(crate) fn new(base: Toolbox, servers: Option<Arc<McpServers>>) -> Self {
         Self {
-            prefix: RequestPrefix::new(&base, system),
+            prefix: OnceLock::new(),
             base,
             allowed: None,
             changes: servers.as_ref().map(watch_changes),
@@ -35,15 +35,13 @@ impl SessionTools {
     pub(super) fn for_candidate(
         &self,
         client: &dyn Client,
-        system: &str,
         allowed: Option<&[String]>,
         has_servers: bool,
     ) -> Self {
         let base = ask_user::without_ask_user(&self.base, client);
         let servers = self.servers.clone().filter(|_| has_servers);
-        let toolbox = combine(base.clone(), servers.as_deref(), allowed);
         Self {
-            prefix: RequestPrefix::new(&toolbox, system),
+            prefix: OnceLock::new(),
             base,
             allowed: allowed.map(Arc::from),
             changes: servers.as_ref().map(watch_changes),
@@ -104,22 +102,27 @@ impl SessionTools {
         }
     }
 
-    /// Sets the system prompt with which requests begin.
-    pub(super) fn set_system_prompt(&mut self, system: &str) {
-        self.prefix = RequestPrefix::new(&self.current(), system);
+    /// Returns the fixed part of every request with the tools and the system prompt of `env`.
+    pub(super) fn prefix(&self, env: &SessionEnv) -> &RequestPrefix {
+        let measure = || RequestPrefix::new(&env.toolbox, &env.settings.system);
+        self.prefix.get_or_init(measure)
+    }
+
+    /// Forgets the fixed part of the requests, because the tools or the system prompt are replaced.
+    pub(super) fn forget_prefix(&mut self) {
+        self.prefix.take();
     }
 
     /// Returns the toolbox if it has changed since the last call.
-    pub(super) fn take_changed(&mut self, system: &str) -> Option<Toolbox> {
+    pub(super) fn take_changed(&mut self) -> Option<Toolbox> {
         let changes = self.changes.as_mut()?;
         // An error means that the servers are gone: nothing changes any more.
         if !changes.has_changed().unwrap_or(false) {
             return None;
         }
         changes.mark_unchanged();
-        let toolbox = self.current();
-        self.prefix = RequestPrefix::new(&toolbox, system);
-        Some(toolbox)
+        self.forget_prefix();
+        Some(self.current())
     }
 }
 

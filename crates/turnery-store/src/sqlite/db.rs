@@ -7,12 +7,32 @@ use super::{
     loop_numbers::LoopNumbers,
     open::{SCHEMA_VERSION, open},
     open_files::{DatabaseIdentity, OpenFiles},
+    sessions,
     transaction::write,
 };
-use crate::{Durability, StoreError};
+use crate::{Durability, ListQuery, NewSession, StoreError};
 use rusqlite::{Connection, config::DbConfig};
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
-use turnery_engine::SessionId;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use turnery_engine::{SessionId, Timestamp};
+
+/// Returns a session that is never stored.
+fn unstored_session() -> NewSession {
+    NewSession {
+        id: SessionId::from(""),
+        cwd: PathBuf::new(),
+        folder: None,
+        roots: Vec::new(),
+        model: String::new(),
+        mode: String::new(),
+        at: Timestamp::default(),
+        spawned_by: None,
+    }
+}
 
 /// A connection with its cached state.
 pub(super) struct Db {
@@ -77,6 +97,25 @@ impl Db {
         });
         if let Err(error) = begun {
             tracing::debug!(%error, "failed to begin the log");
+        }
+    }
+
+    /// Compiles the statements of the first requests and reads the pages that they need. Changes nothing, and waits for
+    /// nothing.
+    pub(super) fn warm_up(&self) {
+        let here = ListQuery {
+            folder: Some(PathBuf::new()),
+            limit: 1,
+            ..ListQuery::default()
+        };
+        let warmed = self.set_lock_timeout(Duration::ZERO).and_then(|()| {
+            sessions::list(&self.sql, &here)?;
+            let undone = self.sql.unchecked_transaction()?;
+            sessions::create(&undone, unstored_session())?;
+            Ok(undone.rollback()?)
+        });
+        if let Err(error) = warmed {
+            tracing::debug!(%error, "failed to warm up");
         }
     }
 

@@ -118,7 +118,11 @@ impl DeadlineWatcher {
         let deadlines = Arc::new(Self {
             path,
             on_stall,
-            state: Mutex::default(),
+            // The first jobs follow soon.
+            state: Mutex::new(DeadlineState {
+                is_ticking: true,
+                ..DeadlineState::default()
+            }),
             changed: Condvar::new(),
         });
         let theirs = Arc::clone(&deadlines);
@@ -149,7 +153,7 @@ impl DeadlineWatcher {
 
     fn run(&self) {
         let mut state = self.lock();
-        let mut ticks_left: u32 = 0;
+        let mut ticks_left = IDLE_TICKS;
         while !state.is_closed {
             ticks_left = match state.deadlines.is_empty() {
                 true => ticks_left.saturating_sub(1),

@@ -7,7 +7,6 @@ use super::{
     job_error::{JobError, reason_if_damaged},
     lane_columns,
     long_texts::{self, SessionTexts},
-    stored_loop,
     transaction::write,
 };
 use crate::{
@@ -34,8 +33,9 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<bo
         let mut is_held = true;
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
-            is_held = lane_columns::is_lane_held(work, &append.lane)?;
-            if !is_held || stored_loop::is_stored(work, session, loop_id)? {
+            let is_stored = lane_columns::find_loop_of_holder(work, &append.lane, loop_id)?;
+            is_held = is_stored.is_some();
+            if is_stored != Some(false) {
                 continue;
             }
             if append.starts_loop() {

@@ -3,7 +3,7 @@
 use super::job_error::JobError;
 use crate::{Lane, StoreError, clock::ClockReading, lease::LeaseEnd, list_cursor::format_time};
 use rusqlite::{Connection, params};
-use turnery_engine::SessionId;
+use turnery_engine::{LoopId, SessionId};
 
 /// Assignments that leave a row of `sessions` without a holder.
 macro_rules! no_holder {
@@ -13,13 +13,24 @@ macro_rules! no_holder {
 }
 pub(super) use no_holder;
 
-/// Returns true if `lane` is the last one claimed in its session and was not released. An expired lease does not
-/// matter until another owner claims the session.
-pub(super) fn is_lane_held(db: &Connection, lane: &Lane) -> Result<bool, JobError> {
+/// Returns whether the loop was committed, or `None` if `lane` is not the last one claimed in its session, or was released.
+/// An expired lease does not matter until another owner claims the session.
+pub(super) fn find_loop_of_holder(
+    db: &Connection,
+    lane: &Lane,
+    loop_id: &LoopId,
+) -> Result<Option<bool>, JobError> {
     let mut select = db.prepare_cached(
-        "SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+        "SELECT EXISTS (SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?4) FROM sessions \
+         WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
-    Ok(select.exists(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?)
+    let mut rows = select.query(params![
+        lane.session_id.as_str(),
+        lane.owner_id,
+        lane.fence,
+        loop_id.as_str()
+    ])?;
+    Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
 }
 
 pub(super) fn renew(db: &Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {

@@ -126,6 +126,19 @@ impl Worker {
         self.queue(options, work)
     }
 
+    /// Like `call_short`, for a job whose writes are flushed to disk at once.
+    pub(super) fn call_short_flushed<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let options = JobOptions {
+            flush: Flush::Now,
+            is_short: true,
+            ..JobOptions::new(JOB_TIMEOUT)
+        };
+        self.queue(options, work)
+    }
+
     /// Like `call`, for a job whose writes are flushed to disk at once.
     pub(super) fn call_flushed<T: Send + 'static>(
         &self,
@@ -249,7 +262,9 @@ impl Worker {
         if let Some(inline) = inline {
             let shared = Arc::clone(&running.shared);
             // A separate task, so that the caller can still be cancelled while the job hangs.
-            inline.runtime.spawn(async move { shared.work_inline() });
+            inline
+                .runtime
+                .spawn(async move { shared.work_inline().await });
         }
         // Added last, so that the job starts while the deadline thread wakes up.
         running.deadlines.add(&deadline);

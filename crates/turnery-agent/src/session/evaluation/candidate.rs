@@ -87,7 +87,6 @@ impl SessionTask {
         };
         let tools = self.tools.for_candidate(
             &*self.env.client,
-            &env.settings.system,
             candidate.config.tools.as_deref(),
             !is_apart,
         );

@@ -58,3 +58,33 @@ async fn copied_log_is_begun_again() {
     worker.call(write).await.unwrap();
     assert_eq!(header(), second);
 }
+
+#[tokio::test]
+async fn warming_up_changes_nothing() {
+    let (folder, worker) = worker_of_existing().await;
+    worker.prepare();
+    let log = folder.path().join("sessions.db-wal");
+    let warmed = worker.call(move |db| {
+        let before = fs::read(&log).unwrap();
+        db.warm_up();
+        assert_eq!(fs::read(&log).unwrap(), before);
+        assert!(db.sql.is_autocommit());
+        let count = "SELECT count(*) FROM sessions";
+        Ok(db.sql.query_row(count, [], |row| row.get::<_, u64>(0))?)
+    });
+    assert_eq!(warmed.await, Ok(0));
+}
+
+#[tokio::test]
+async fn warming_up_waits_for_no_other_process() {
+    let (folder, worker) = worker_of_existing().await;
+    let other = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // With the usual timeout for locks, this would fail: it does not end while the other process writes.
+    let warmed = worker.call(|db| {
+        db.warm_up();
+        Ok(db.sql.is_autocommit())
+    });
+    assert_eq!(warmed.await, Ok(true));
+    other.execute_batch("ROLLBACK").unwrap();
+}
