@@ -8,6 +8,7 @@
 
 mod ci;
 mod clients;
+mod link_order;
 mod model_requests;
 mod model_servers;
 mod packages;
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
   ci [STEP ...]   run all steps, or only these; what can fail by chance is retried once, alone
      --times N    run the steps N times and print a table
      --beside N   run N busy loops at the same time
+  link-order      regenerate crates/turnery/link_order.ld: builds the program, and runs it under valgrind
   models          regenerate the table in docs/models.md
   postgres -- COMMAND ...
                   run a command beside a scratch PostgreSQL server, whose address is in POSTGRES_TEST_URL
@@ -50,6 +52,7 @@ fn run() -> Result<()> {
     let mut args = env::args().skip(1);
     match args.next().as_deref() {
         Some("ci") => ci::run(&args.collect::<Vec<_>>()),
+        Some("link-order") => link_order::write(),
         Some("models") => trace::write_model_page(),
         Some("postgres") => postgres::run(&args.collect::<Vec<_>>()),
         Some("schemas") => steps::write_schemas(),

@@ -73,7 +73,7 @@ fn install_once(installed: &Path, lock: &Path, install: impl FnOnce() -> Result<
 }
 
 /// Checks that a program is installed; installs it from Debian packages where that is allowed.
-fn ensure_installed(what: &str, packages: &str, there: impl Fn() -> bool) -> Result<()> {
+pub(crate) fn ensure_installed(what: &str, packages: &str, there: impl Fn() -> bool) -> Result<()> {
     if there() {
         return Ok(());
     }
