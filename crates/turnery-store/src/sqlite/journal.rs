@@ -33,12 +33,12 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<bo
         let mut is_held = true;
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
-            let is_stored = lane_columns::find_loop_of_holder(work, &append.lane, loop_id)?;
-            is_held = is_stored.is_some();
-            if is_stored != Some(false) {
+            let state = lane_columns::find_loop_of_holder(work, &append.lane, loop_id)?;
+            is_held = state.is_some();
+            let Some(state) = state.filter(|it| !it.is_stored) else {
                 continue;
-            }
-            if append.starts_loop() {
+            };
+            if append.starts_loop() && state.has_journal {
                 // A loop whose journal is written again from its first event.
                 drop_loop(work, session, loop_id)?;
             }

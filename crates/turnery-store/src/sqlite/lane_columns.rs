@@ -13,16 +13,25 @@ macro_rules! no_holder {
 }
 pub(super) use no_holder;
 
-/// Returns whether the loop was committed, or `None` if `lane` is not the last one claimed in its session, or was released.
-/// An expired lease does not matter until another owner claims the session.
+/// What is stored of a loop.
+pub(super) struct LoopState {
+    /// True if the loop was committed.
+    pub(super) is_stored: bool,
+    /// True if the loop has journalled events.
+    pub(super) has_journal: bool,
+}
+
+/// Returns what is stored of a loop, or `None` if `lane` is not the last one claimed in its session, or was released. An
+/// expired lease does not matter until another owner claims the session.
 pub(super) fn find_loop_of_holder(
     db: &Connection,
     lane: &Lane,
     loop_id: &LoopId,
-) -> Result<Option<bool>, JobError> {
+) -> Result<Option<LoopState>, JobError> {
     let mut select = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?4) FROM sessions \
-         WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+        "SELECT EXISTS (SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?4), \
+             begun_loop_id IS ?4 OR EXISTS (SELECT 1 FROM journal WHERE session_id = ?1 AND loop_id = ?4) \
+         FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
     let mut rows = select.query(params![
         lane.session_id.as_str(),
@@ -30,7 +39,13 @@ pub(super) fn find_loop_of_holder(
         lane.fence,
         loop_id.as_str()
     ])?;
-    Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    Ok(Some(LoopState {
+        is_stored: row.get(0)?,
+        has_journal: row.get(1)?,
+    }))
 }
 
 pub(super) fn renew(db: &Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {
