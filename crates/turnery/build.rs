@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    path::{Path, PathBuf},
+    path::{self, PathBuf},
     process::Command,
 };
 
@@ -29,10 +29,10 @@ fn main() {
     }
     // Other builds are for trying and testing: they link in a fraction of the time.
     if is("PROFILE", "release")
-        && let Some(folder) = env::var_os("CARGO_MANIFEST_DIR")
+        && let Ok(script) = path::absolute(LINK_ORDER)
     {
-        let argument = format!("-Wl,-T,{}", Path::new(&folder).join(LINK_ORDER).display());
-        if can_link_with(&argument).is_some() {
+        let argument = format!("-Wl,-T,{}", script.display());
+        if can_link_with(&argument) == Some(true) {
             println!("cargo::rustc-link-arg-bins={argument}");
         }
     }
@@ -47,8 +47,8 @@ fn glibc_version() -> Option<(u32, u32)> {
     Some((parts.next()??, parts.next()??))
 }
 
-/// Returns something if a program is linked, and runs, with this argument: not every linker knows the script's statements.
-fn can_link_with(argument: &str) -> Option<()> {
+/// Returns true if a program that is linked with this argument runs: not every linker knows the script's statements.
+fn can_link_with(argument: &str) -> Option<bool> {
     let folder = PathBuf::from(env::var_os("OUT_DIR")?);
     let (source, program) = (folder.join("probe.rs"), folder.join("probe"));
     fs::write(&source, "fn main() {}").ok()?;
@@ -62,6 +62,5 @@ fn can_link_with(argument: &str) -> Option<()> {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
     let linked = rustc.arg(&source).arg("-o").arg(&program).output().ok()?;
-    let ran = linked.status.success() && Command::new(&program).status().ok()?.success();
-    ran.then_some(())
+    Some(linked.status.success() && Command::new(&program).status().ok()?.success())
 }

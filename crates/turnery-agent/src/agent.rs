@@ -97,7 +97,7 @@ impl Agent {
         &self.toolbox
     }
 
-    /// Does what the first prompt of a process would wait for: writes the schemas of the tools. Optional.
+    /// Writes the schemas of the tools, for which the first prompt of the process would wait otherwise.
     pub fn prepare(&self) {
         let _ = self.toolbox.specs();
     }

@@ -5,16 +5,15 @@
 //! too, which makes `prctl` fail: one of its calls returns the address of a page of the system that valgrind takes away.
 
 mod agent;
-mod calls;
 mod model;
 mod script;
 
 use crate::{
     packages::{ensure_installed, is_installed},
-    workspace::{cargo, root, run_checked, target_folder},
+    workspace::{cargo, recreate_empty_home, root, run_checked, target_folder},
 };
 use agent::Agent;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use std::{fs, path::Path, process::Command};
 
 /// Builds the program, runs sessions with it, and writes the script.
@@ -22,9 +21,8 @@ pub(crate) fn write() -> Result<()> {
     for program in ["strace", "valgrind"] {
         ensure_installed(program, program, || is_installed(program))?;
     }
-    let folder = target_folder().join("link-order");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(folder.join("project"))?;
+    let folder = recreate_empty_home()?;
+    fs::create_dir(folder.join("project"))?;
     fs::write(folder.join("project/hello.txt"), "hello\n")?;
     let map = folder.join("program.map");
     let mut build = cargo();
@@ -48,7 +46,7 @@ pub(crate) fn write() -> Result<()> {
         let mut agent = Agent::start(&wrapper, &program, &folder, &address)?;
         session(&mut agent)?;
         agent.end()?;
-        recorded.extend(calls::functions(&read(&calls)?));
+        recorded.extend(script::functions(&read(&calls)?));
     }
     let symbols = output_of(Command::new("nm").arg(&program))?;
     let script = script::write(&read(&map)?, &symbols, &recorded)?;
@@ -56,7 +54,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// What happens while an editor starts.
+/// Sends the requests of an editor that starts.
 fn begin(agent: &mut Agent) -> Result<()> {
     agent.initialize()?;
     agent.request("session/new", &agent.folder_params())?;
@@ -64,7 +62,7 @@ fn begin(agent: &mut Agent) -> Result<()> {
     Ok(())
 }
 
-/// Two prompts with a call of three tools, and the session opened again.
+/// Opens a session, sends two prompts, of which the first calls three tools, and loads the session.
 fn work(agent: &mut Agent) -> Result<()> {
     agent.initialize()?;
     let created = agent.request("session/new", &agent.folder_params())?;

@@ -47,7 +47,7 @@ pub(crate) struct RequestScope {
     pub(crate) id: RequestId,
     /// Fires when the client cancels the request.
     pub(crate) cancel: CancellationToken,
-    /// Fires once the response is written: what follows it must not delay it.
+    /// Fires once the response is written, so that nothing that follows delays it.
     pub(crate) responded: CancellationToken,
     /// Lines queued together with the response, right after it.
     pub(crate) trailing_lines: Arc<OnceLock<Vec<u8>>>,

@@ -28,7 +28,7 @@ use turnery_store::yield_to_ready_tasks;
 pub(crate) enum WriteItem {
     /// One or more whole lines, each with its newline.
     Lines(Vec<u8>),
-    /// Lines after which something else goes on; the guard is dropped once they are written, or never will be.
+    /// Lines for which tasks wait; the guard is dropped once they are written, or never will be.
     Awaited(Vec<u8>, DropGuard),
     /// Ends the writer.
     Stop,

@@ -311,18 +311,19 @@ impl Session {
     pub fn models(&self) -> Vec<ModelInfo> {
         let (models, configured) = (&self.shared.models, &self.shared.configured_model);
         let mut list = models.list_models();
+        let has =
+            |list: &[ModelInfo], name: &ModelName| list.iter().any(|listed| listed.name == *name);
         // The user must be able to switch back to the configured model.
-        let is_listed = list.iter().any(|listed| listed.name == *configured);
-        let home = (!is_listed).then(|| models.require_key(configured).ok());
-        let home = home.flatten().and_then(|()| models.model(configured).ok());
-        let current = Arc::clone(&self.shared.options.borrow().model);
-        for info in [home.as_ref().map(|home| home.info()), Some(&*current)]
-            .into_iter()
-            .flatten()
+        if !has(&list, configured)
+            && models.require_key(configured).is_ok()
+            && let Ok(home) = models.model(configured)
+            && !has(&list, &home.info().name)
         {
-            if list.iter().all(|listed| listed.name != info.name) {
-                list.insert(0, info.clone());
-            }
+            list.insert(0, home.info().clone());
+        }
+        let current = Arc::clone(&self.shared.options.borrow().model);
+        if !has(&list, &current.name) {
+            list.insert(0, (*current).clone());
         }
         list
     }

@@ -20,20 +20,6 @@ use std::{
 };
 use turnery_engine::{SessionId, Timestamp};
 
-/// Returns a session that is never stored.
-fn unstored_session() -> NewSession {
-    NewSession {
-        id: SessionId::from(""),
-        cwd: PathBuf::new(),
-        folder: None,
-        roots: Vec::new(),
-        model: String::new(),
-        mode: String::new(),
-        at: Timestamp::default(),
-        spawned_by: None,
-    }
-}
-
 /// A connection with its cached state.
 pub(super) struct Db {
     pub(super) sql: Connection,
@@ -90,32 +76,43 @@ impl Db {
     /// Writes the first page of a log that is empty or completely copied. SQLite flushes the header of the log then, so
     /// the next job that writes need not wait for that.
     pub(super) fn begin_log(&self) {
-        let begun = self.set_lock_timeout(Duration::ZERO).and_then(|()| {
-            write(&self.sql, |db| {
+        self.try_at_once("begin the log", |sql| {
+            write(sql, |db| {
                 Ok(db.pragma_update(None, "user_version", SCHEMA_VERSION)?)
             })
         });
-        if let Err(error) = begun {
-            tracing::debug!(%error, "failed to begin the log");
-        }
     }
 
-    /// Compiles the statements of the first requests and reads the pages that they need. Changes nothing, and waits for
-    /// nothing.
+    /// Compiles the statements of the first requests and reads the pages that they need. Changes nothing.
     pub(super) fn warm_up(&self) {
         let here = ListQuery {
             folder: Some(PathBuf::new()),
             limit: 1,
             ..ListQuery::default()
         };
-        let warmed = self.set_lock_timeout(Duration::ZERO).and_then(|()| {
-            sessions::list(&self.sql, &here)?;
-            let undone = self.sql.unchecked_transaction()?;
-            sessions::create(&undone, unstored_session())?;
+        let unstored = NewSession {
+            id: SessionId::from(""),
+            cwd: PathBuf::new(),
+            folder: None,
+            roots: Vec::new(),
+            model: String::new(),
+            mode: String::new(),
+            at: Timestamp::default(),
+            spawned_by: None,
+        };
+        self.try_at_once("warm up", |sql| {
+            sessions::list(sql, &here)?;
+            let undone = sql.unchecked_transaction()?;
+            sessions::create(&undone, unstored)?;
             Ok(undone.rollback()?)
         });
-        if let Err(error) = warmed {
-            tracing::debug!(%error, "failed to warm up");
+    }
+
+    /// Does work that may be left out: fails at once if another process is writing, and only logs errors.
+    fn try_at_once(&self, work: &str, run: impl FnOnce(&Connection) -> Result<(), JobError>) {
+        let done = self.set_lock_timeout(Duration::ZERO);
+        if let Err(error) = done.and_then(|()| run(&self.sql)) {
+            tracing::debug!(%error, "failed to {work}");
         }
     }
 

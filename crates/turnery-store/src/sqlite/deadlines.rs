@@ -118,11 +118,7 @@ impl DeadlineWatcher {
         let deadlines = Arc::new(Self {
             path,
             on_stall,
-            // The first jobs follow soon.
-            state: Mutex::new(DeadlineState {
-                is_ticking: true,
-                ..DeadlineState::default()
-            }),
+            state: Mutex::default(),
             changed: Condvar::new(),
         });
         let theirs = Arc::clone(&deadlines);
@@ -153,6 +149,7 @@ impl DeadlineWatcher {
 
     fn run(&self) {
         let mut state = self.lock();
+        // The first jobs follow soon.
         let mut ticks_left = IDLE_TICKS;
         while !state.is_closed {
             ticks_left = match state.deadlines.is_empty() {

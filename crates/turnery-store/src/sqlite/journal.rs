@@ -10,7 +10,7 @@ use super::{
     transaction::write,
 };
 use crate::{
-    Damage, DamagedPart, LoopBeginning, Owner, encoding::journal_events,
+    Damage, DamagedPart, Lane, LoopBeginning, Owner, encoding::journal_events,
     journal_append::JournalAppend, list_cursor::format_time,
 };
 use rusqlite::{Connection, Row, params, types::Value};
@@ -33,7 +33,7 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<bo
         let mut is_held = true;
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
-            let state = lane_columns::find_loop_of_holder(work, &append.lane, loop_id)?;
+            let state = find_loop_of_holder(work, &append.lane, loop_id)?;
             is_held = state.is_some();
             let Some(state) = state.filter(|it| !it.is_stored) else {
                 continue;
@@ -46,6 +46,41 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<bo
         }
         Ok(is_held)
     })
+}
+
+/// State of a loop in the store.
+struct LoopState {
+    /// True if the loop was committed.
+    is_stored: bool,
+    /// True if the loop has journalled events.
+    has_journal: bool,
+}
+
+/// Returns the state of a loop, or `None` if `lane` is not the last one claimed in its session, or was released. An
+/// expired lease does not matter until another owner claims the session.
+fn find_loop_of_holder(
+    db: &Connection,
+    lane: &Lane,
+    loop_id: &LoopId,
+) -> Result<Option<LoopState>, JobError> {
+    let mut select = db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?4), \
+             begun_loop_id IS ?4 OR EXISTS (SELECT 1 FROM journal WHERE session_id = ?1 AND loop_id = ?4) \
+         FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+    )?;
+    let mut rows = select.query(params![
+        lane.session_id.as_str(),
+        lane.owner_id,
+        lane.fence,
+        loop_id.as_str()
+    ])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    Ok(Some(LoopState {
+        is_stored: row.get(0)?,
+        has_journal: row.get(1)?,
+    }))
 }
 
 /// Adds events to the journal of a loop as one row.

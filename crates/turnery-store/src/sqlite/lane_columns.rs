@@ -3,7 +3,7 @@
 use super::job_error::JobError;
 use crate::{Lane, StoreError, clock::ClockReading, lease::LeaseEnd, list_cursor::format_time};
 use rusqlite::{Connection, params};
-use turnery_engine::{LoopId, SessionId};
+use turnery_engine::SessionId;
 
 /// Assignments that leave a row of `sessions` without a holder.
 macro_rules! no_holder {
@@ -12,41 +12,6 @@ macro_rules! no_holder {
     };
 }
 pub(super) use no_holder;
-
-/// What is stored of a loop.
-pub(super) struct LoopState {
-    /// True if the loop was committed.
-    pub(super) is_stored: bool,
-    /// True if the loop has journalled events.
-    pub(super) has_journal: bool,
-}
-
-/// Returns what is stored of a loop, or `None` if `lane` is not the last one claimed in its session, or was released. An
-/// expired lease does not matter until another owner claims the session.
-pub(super) fn find_loop_of_holder(
-    db: &Connection,
-    lane: &Lane,
-    loop_id: &LoopId,
-) -> Result<Option<LoopState>, JobError> {
-    let mut select = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?4), \
-             begun_loop_id IS ?4 OR EXISTS (SELECT 1 FROM journal WHERE session_id = ?1 AND loop_id = ?4) \
-         FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
-    )?;
-    let mut rows = select.query(params![
-        lane.session_id.as_str(),
-        lane.owner_id,
-        lane.fence,
-        loop_id.as_str()
-    ])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    Ok(Some(LoopState {
-        is_stored: row.get(0)?,
-        has_journal: row.get(1)?,
-    }))
-}
 
 pub(super) fn renew(db: &Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {
     let mut update = db.prepare_cached(

@@ -8,7 +8,7 @@
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Unit: bytes.
+/// Size of sections that did not run up to which a pattern may stand for them. Unit: bytes.
 const SMALL: u64 = 300;
 
 /// A section of the linker's map.
@@ -25,6 +25,13 @@ struct PatternSizes {
     run: u64,
 }
 
+/// Returns the symbols of the functions that ran, in the order of the text, which cachegrind writes
+/// (<https://valgrind.org/docs/manual/cg-manual.html>).
+pub(super) fn functions(text: &str) -> impl Iterator<Item = String> {
+    let names = text.lines().filter_map(|line| line.strip_prefix("fn="));
+    names.map(str::to_owned)
+}
+
 /// Returns the script for functions that ran, in this order. `map` is written by LLD, `symbols` by `nm`.
 pub(super) fn write(map: &str, symbols: &str, run: &[String]) -> Result<String> {
     let sections: BTreeMap<u64, Section<'_>> = map
@@ -36,9 +43,9 @@ pub(super) fn write(map: &str, symbols: &str, run: &[String]) -> Result<String> 
     let (mut seen, mut used) = (HashSet::new(), Vec::new());
     for name in run {
         let address = addresses.get(name.as_str());
-        let section = address.and_then(|it| sections.range(..=it).next_back());
-        if let Some((start, section)) = section
-            && seen.insert(start)
+        let section = address.and_then(|it| section_at(&sections, *it));
+        if let Some(section) = section
+            && seen.insert(section.address)
         {
             used.push(section);
         }
@@ -69,6 +76,15 @@ pub(super) fn write(map: &str, symbols: &str, run: &[String]) -> Result<String> 
         "/* Written by `cargo xtask link-order`: what a usual session runs, in one part of the program. */\n\
          SECTIONS {{\n.text.first : {{\n{lines}}}\n}}\nINSERT BEFORE .text;\n"
     ))
+}
+
+/// Returns the section that has this address.
+fn section_at<'m, 's>(
+    sections: &'m BTreeMap<u64, Section<'s>>,
+    address: u64,
+) -> Option<&'m Section<'s>> {
+    let (start, section) = sections.range(..=address).next_back()?;
+    (address < start + section.size).then_some(section)
 }
 
 /// Parses a line of the map that has an input section with code: its address, load address, size, alignment, file and
@@ -129,6 +145,22 @@ fn pattern(section: &str) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn functions_are_found_by_their_lines() {
+        let text = "\
+desc: Options: --cache-sim=no
+cmd: turnery acp
+events: Ir
+fl=./stdlib/getenv.c
+fn=getenv
+38 2
+fl=???
+fn=_ZN4mainE
+0 79
+summary: 81";
+        assert_eq!(functions(text).collect::<Vec<_>>(), ["getenv", "_ZN4mainE"]);
+    }
+
     const MAP: &str = "\
              VMA              LMA     Size Align Out     In      Symbol
               10               10       20    16         a.o:(.text._ZN4main17h0123456789abcdefE)
@@ -147,6 +179,7 @@ mod tests {
 0000000000000030 t same_code_as_map
                  U malloc
 0000000000000900 t sqlite3_step
+0000000000000910 t handwritten
 0000000000000920 t _RNvCs1aB_4core3add";
 
     fn patterns(run: &[&str]) -> Vec<String> {
@@ -189,6 +222,9 @@ mod tests {
 
     #[test]
     fn program_without_functions_is_an_error() {
-        assert!(write(MAP, SYMBOLS, &["malloc".to_owned()]).is_err());
+        // The second is in no section of its own.
+        for name in ["malloc", "handwritten"] {
+            assert!(write(MAP, SYMBOLS, &[name.to_owned()]).is_err(), "{name}");
+        }
     }
 }
