@@ -8,22 +8,22 @@ mod replay;
 pub use open_request::{Instructions, OpenError, OpenRequest};
 
 use crate::{
-    client::ClientPorts,
+    client::{ClientPorts, Outbox, OutboxItem},
     code_mode::Protocol,
-    cost_report::CostReport,
     session::{RememberedApprovals, Session, SessionEnv, SessionParts},
     settings::{Settings, SettingsResolver},
     trace_sink::{TraceSink, Tracer},
     usage_report::UsageReport,
 };
 use std::{
+    future::poll_fn,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use turnery_engine::{LoopRecord, SessionId};
 use turnery_models::{Model, ModelRegistry, Thinking};
 use turnery_store::{
-    Damage, ListPage, ListQuery, NewSession, SessionInfo, SessionPatch, Store, StoreError,
+    Damage, History, ListPage, ListQuery, NewSession, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{
     McpServer, McpServers, Mode, PathError, Policy, Toolbox, Workspace, mcp::McpLaunchOptions,
@@ -217,11 +217,34 @@ impl Agent {
                 history
             }
         };
+        self.add_stored_cost(id, &history, &mut *ports.outbox).await;
+        if replay {
+            poll_fn(|cx| ports.outbox.poll_ready(cx)).await;
+            ports.outbox.push(OutboxItem::ReplayEnd);
+        }
         let damaged_places = damage_notice::count_damaged_places(&history.damage);
         let servers = self.mcp_servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
         let history = (&*history.loops, damaged_places);
         Ok(self.start_session(info, mode, history, settings, model, given))
+    }
+
+    /// Tells the outbox the cost of the session so far, if it counts costs. Other loops than those of the history are
+    /// read only if there are any (I9).
+    async fn add_stored_cost(&self, id: &SessionId, history: &History, outbox: &mut dyn Outbox) {
+        let Some(cost) = outbox.session_cost().filter(|cost| cost.is_enabled()) else {
+            return;
+        };
+        let all;
+        let loops = match history.omits_loops {
+            true => {
+                all = self.store.loops(id, 0).await.ok();
+                all.as_deref()
+            }
+            false => Some(&*history.loops),
+        };
+        let report = loops.map(|it| UsageReport::from_records(it.iter().map(|record| &**record)));
+        cost.add_stored(report.as_ref());
     }
 
     /// Recovers the journal that a dead process left behind and returns the damage found in it. A session
@@ -342,14 +365,6 @@ impl Agent {
     /// Returns the metadata of a stored session.
     pub async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
         self.store.info(id).await
-    }
-
-    /// Returns the stored cost of a session so far; `None` if the price of a model is unknown. Unit: see
-    /// [`CostReport`].
-    pub async fn total_cost(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
-        let records = self.store.loops(id, 0).await?;
-        let report = UsageReport::from_records(records.iter().map(|record| &**record));
-        Ok(CostReport::new(&report, |model| self.models.recorded_price(model)).total_cost())
     }
 
     /// Sets the title of a session that is not open here. For an open one use [`Session::set_title`].

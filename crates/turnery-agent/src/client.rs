@@ -3,6 +3,7 @@
 use crate::{
     ask_user::{UserAnswer, UserQuestion},
     session::{PromptError, PromptResult},
+    view::SessionCost,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -137,6 +138,11 @@ pub trait Outbox: Send + 'static {
     /// a shared queue does not hold a slot meanwhile.
     fn release_slot(&mut self) {}
 
+    /// Returns the cost that this outbox shows, to which that of the stored prompts is added when a session is opened.
+    fn session_cost(&mut self) -> Option<&mut SessionCost> {
+        None
+    }
+
     /// Returns true if the client accepts prompts that it has not sent, which
     /// [`Settings::runs_queued_prompts`](crate::Settings::runs_queued_prompts) asks for.
     fn shows_other_prompts(&self) -> bool {
@@ -166,6 +172,8 @@ pub enum OutboxItem<'a> {
         /// Time of last activity.
         updated_at: Timestamp,
     },
+    /// All [`Replay`](Self::Replay) items were pushed.
+    ReplayEnd,
     /// A prompt ended; no more of its items follow. Pushed only if [`Outbox::wants_prompt_end`] returns true.
     PromptEnd(&'a Result<PromptResult, PromptError>),
 }

@@ -47,6 +47,11 @@ impl SessionView {
         }
     }
 
+    /// Returns the cost of the session.
+    pub fn session_cost(&mut self) -> &mut SessionCost {
+        &mut self.session_cost
+    }
+
     /// Applies an item and passes each change of the view to `show`, in order.
     pub fn apply(&mut self, item: OutboxItem<'_>, show: &mut impl FnMut(ViewChange<'_>)) {
         match item {
@@ -55,6 +60,8 @@ impl SessionView {
             OutboxItem::Info { title, updated_at } => {
                 show(ViewChange::SessionInfo { title, updated_at });
             }
+            // Only now is the cost of the session known.
+            OutboxItem::ReplayEnd => self.show_usage(show),
             OutboxItem::PromptEnd(end) => show(ViewChange::PromptEnded(end)),
         }
     }

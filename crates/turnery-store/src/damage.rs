@@ -98,6 +98,8 @@ pub struct History {
     pub loops: Vec<Arc<LoopRecord>>,
     /// Damage among these loops; empty if the session is undamaged.
     pub damage: Vec<Damage>,
+    /// True if the session has more loops than these, for example rejected ones.
+    pub omits_loops: bool,
 }
 
 /// Result of a repair.

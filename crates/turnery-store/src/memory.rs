@@ -164,8 +164,10 @@ impl Store for MemoryStore {
 
     fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
         self.with_session(id, |session| {
+            let loops = session.chain();
             Ok(History {
-                loops: session.chain(),
+                omits_loops: loops.len() < session.loops.len(),
+                loops,
                 damage: Vec::new(),
             })
         })

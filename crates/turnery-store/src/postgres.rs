@@ -230,21 +230,17 @@ impl Store for PostgresStore {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         self.run(CALL_TIMEOUT, async move |_, connection| {
-            let mut damage = Vec::new();
+            let mut page = ReplayPage::default();
             if replay.is_some() {
                 // The session may have been deleted since the previous page.
                 sessions::get(connection, &id).await?;
             } else {
-                let (begun, found) = replay::begin(connection, &id).await?;
-                replay = Some(begun);
-                damage = found;
+                replay = Some(replay::begin(connection, &id, &mut page).await?);
             }
             let Some(left) = &mut replay else {
-                return Ok(ReplayPage::default());
+                return Ok(page);
             };
-            let mut page = left.read_page(connection, &id).await?;
-            damage.append(&mut page.damage);
-            page.damage = damage;
+            left.read_page(connection, &id, &mut page).await?;
             let left = replay.take().filter(PostgresReplay::has_more);
             page.next_cursor = left.map(ReplayCursor::new);
             Ok(page)

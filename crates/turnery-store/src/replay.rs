@@ -17,6 +17,8 @@ pub struct ReplayPage {
     pub loops: Vec<Arc<LoopRecord>>,
     /// Damage found while reading this page; the first page reports everything known to be missing.
     pub damage: Vec<Damage>,
+    /// True if no page has some loops of the session, for example rejected ones. Set in the first page.
+    pub omits_loops: bool,
     /// Cursor of the next page; `None` at the end.
     pub next_cursor: Option<ReplayCursor>,
 }

@@ -11,7 +11,10 @@ use crate::{
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
-use turnery_agent::{Outbox, OutboxItem, view::SessionView};
+use turnery_agent::{
+    Outbox, OutboxItem,
+    view::{SessionCost, SessionView},
+};
 use turnery_engine::{EventKind, SessionId};
 
 /// Outbox of one session.
@@ -72,6 +75,10 @@ impl Outbox for WireOutbox {
         }
         // A closed queue accepts and discards everything.
         self.queue.poll_reserve(cx).map(|_| ())
+    }
+
+    fn session_cost(&mut self) -> Option<&mut SessionCost> {
+        Some(self.view.session_cost())
     }
 
     /// In v1 every update belongs to a request of the client (PROMPT-7).

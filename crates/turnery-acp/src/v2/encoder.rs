@@ -114,7 +114,7 @@ impl EncoderV2 {
 
 fn encode_usage(usage: &ContextUsage<'_>) -> SessionUpdate {
     let mut update = UsageUpdate::new(usage.used, usage.size);
-    if usage.session_cost.is_enabled() {
+    if usage.session_cost.is_shown() {
         // A cost that became unknown clears the reported one.
         let cost = usage.session_cost.amount();
         update = update.cost(cost.map(|amount| Cost::new(amount, CURRENCY)));

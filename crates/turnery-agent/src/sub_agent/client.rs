@@ -132,7 +132,10 @@ impl Outbox for ChildOutbox {
     fn push(&mut self, item: OutboxItem<'_>) {
         let report = match item {
             OutboxItem::Live(event) => self.project_event(&event.kind),
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => None,
+            OutboxItem::Replay(_)
+            | OutboxItem::ReplayEnd
+            | OutboxItem::Info { .. }
+            | OutboxItem::PromptEnd(_) => None,
         };
         match report {
             Some(report) => {

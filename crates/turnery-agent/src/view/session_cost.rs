@@ -1,8 +1,12 @@
 //! Keeps the running cost of a session (USAGE-1).
 
-use crate::{agent::Agent, cost_report::millionths_to_units};
+use crate::{
+    agent::Agent,
+    cost_report::{CostReport, millionths_to_units},
+    usage_report::UsageReport,
+};
 use std::{fmt, sync::Arc};
-use turnery_engine::{ChildUsage, ConfigSnapshot, Price, SessionId, Usage};
+use turnery_engine::{ChildUsage, ConfigSnapshot, Price, Usage};
 use turnery_models::ModelName;
 
 /// Currency of the prices.
@@ -18,6 +22,8 @@ pub struct SessionCost {
     /// Total so far; `None` once usage without a known price was recorded, since a partial sum would pass for
     /// the total. Unit: millionths of [`CURRENCY`].
     total_micros: Option<u64>,
+    /// True until [`Self::add_stored`].
+    lacks_stored: bool,
 }
 
 impl fmt::Debug for SessionCost {
@@ -37,16 +43,31 @@ impl SessionCost {
             agent: Some(Arc::clone(agent)),
             model: String::new(),
             total_micros: Some(0),
+            lacks_stored: false,
         }
     }
 
-    /// Loads the cost of a stored session.
-    pub async fn load(agent: &Arc<Agent>, id: &SessionId) -> Self {
+    /// Returns the cost of a stored session, which is not shown until [`Self::add_stored`].
+    #[must_use]
+    pub fn of_stored(agent: &Arc<Agent>) -> Self {
         Self {
-            // A session that cannot be read has no known cost; opening it reports the error.
-            total_micros: agent.total_cost(id).await.ok().flatten(),
+            lacks_stored: true,
             ..Self::new(agent)
         }
+    }
+
+    /// Adds the cost of the stored prompts; `None` if they cannot be read.
+    pub(crate) fn add_stored(&mut self, report: Option<&UsageReport>) {
+        let Some(agent) = &self.agent else { return };
+        let price = |model: &str| agent.models().recorded_price(model);
+        let stored = report.and_then(|report| CostReport::new(report, price).total_cost());
+        self.add_cost(stored);
+        self.lacks_stored = false;
+    }
+
+    fn add_cost(&mut self, cost: Option<u64>) {
+        let sum = self.total_micros.zip(cost);
+        self.total_micros = sum.map(|(total, cost)| total.saturating_add(cost));
     }
 
     /// Starts a loop with the model of `config`.
@@ -99,23 +120,25 @@ impl SessionCost {
         };
         if *usage != Usage::default() {
             let price = agent.models().recorded_price(model);
-            let cost = price.map(|price| adapt(price).cost_of(usage));
-            self.total_micros = self
-                .total_micros
-                .zip(cost)
-                .map(|(total, cost)| total.saturating_add(cost));
+            self.add_cost(price.map(|price| adapt(price).cost_of(usage)));
         }
     }
 
     /// Returns true if costs are counted.
-    #[must_use]
-    pub fn is_enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.agent.is_some()
     }
 
-    /// Returns the total, if known.
+    /// Returns true if costs are counted and nothing is missing yet.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.is_enabled() && !self.lacks_stored
+    }
+
+    /// Returns the total, if shown and known.
     #[must_use]
     pub fn amount(&self) -> Option<f64> {
-        self.total_micros.map(millionths_to_units)
+        let total = self.total_micros.filter(|_| self.is_shown());
+        total.map(millionths_to_units)
     }
 }

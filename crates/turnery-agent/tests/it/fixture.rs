@@ -302,7 +302,7 @@ impl Outbox for TestOutbox {
             }
             OutboxItem::Replay(event) => ShownItem::Replay(event.clone()),
             OutboxItem::Info { title, .. } => ShownItem::Info(title.map(str::to_owned)),
-            OutboxItem::PromptEnd(_) => return self.release_slot(),
+            OutboxItem::ReplayEnd | OutboxItem::PromptEnd(_) => return self.release_slot(),
         };
         let _ = self.0.send_item(seen);
     }

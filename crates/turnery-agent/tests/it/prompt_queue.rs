@@ -103,7 +103,10 @@ impl Outbox for EndTrackingOutbox {
             OutboxItem::Live(event) if matches!(event.kind, EventKind::LoopEnd { .. }) => {
                 log.push("end");
             }
-            OutboxItem::Live(_) | OutboxItem::Replay(_) | OutboxItem::Info { .. } => {}
+            OutboxItem::Live(_)
+            | OutboxItem::Replay(_)
+            | OutboxItem::ReplayEnd
+            | OutboxItem::Info { .. } => {}
             OutboxItem::PromptEnd(end) => log.push(match end {
                 Ok(_) => "ended",
                 Err(_) => "failed",

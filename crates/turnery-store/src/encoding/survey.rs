@@ -111,6 +111,7 @@ impl Survey {
         History {
             loops,
             damage: self.damage,
+            omits_loops: true,
         }
     }
 

@@ -212,6 +212,7 @@ impl MemorySession {
         &self,
         cursor: Option<ReplayCursor>,
     ) -> Result<ReplayPage, StoreError> {
+        let mut page = ReplayPage::default();
         let MemoryReplay {
             mut loops,
             mut next_event,
@@ -220,13 +221,14 @@ impl MemorySession {
             None => {
                 let loops = self.loops.iter().map(|(_, record)| Arc::clone(record));
                 let loops: Vec<_> = loops.collect();
+                let chain = context::loop_chain(&loops, self.info.tip_loop_id.as_ref());
+                page.omits_loops = chain.len() < loops.len();
                 MemoryReplay {
-                    loops: context::loop_chain(&loops, self.info.tip_loop_id.as_ref()).into(),
+                    loops: chain.into(),
                     next_event: 0,
                 }
             }
         };
-        let mut page = ReplayPage::default();
         while let Some(record) = loops.front()
             && page.events.len() < REPLAY_PAGE_EVENTS
         {

@@ -57,9 +57,10 @@ pub(super) async fn history(connection: &Connection, id: &SessionId) -> Result<H
     let rows = LoopRows::read(connection, id, Selection::WithoutLog).await?;
     if let Some(chain) = chain(&rows, id)? {
         let loops = chain.into_iter().map(|(_, record)| record);
-        let loops = loops.filter(|record| record.is_in_conversation());
+        let loops: Vec<_> = loops.filter(|record| record.is_in_conversation()).collect();
         return Ok(History {
-            loops: loops.collect(),
+            omits_loops: loops.len() < rows.iter().count(),
+            loops,
             damage: Vec::new(),
         });
     }

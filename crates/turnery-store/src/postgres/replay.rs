@@ -48,14 +48,14 @@ struct PgOpenLoop {
     position: usize,
 }
 
-/// Begins a replay. Returns the first page without events, which has the damage that is known already.
+/// Begins a replay, and adds the damage that is known already to the first page.
 pub(super) async fn begin(
     connection: &Connection,
     id: &SessionId,
-) -> Result<(PostgresReplay, Vec<Damage>), PgError> {
+    page: &mut ReplayPage,
+) -> Result<PostgresReplay, PgError> {
     let mut replay = PostgresReplay::default();
     let rows = LoopRows::read(connection, id, Selection::WithoutLog).await?;
-    let mut damage = Vec::new();
     match loops::chain(&rows, id)? {
         Some(chain) => {
             let mut is_run_again = false;
@@ -74,7 +74,8 @@ pub(super) async fn begin(
         None => {
             let mut survey = loops::survey(connection, id).await?;
             replay.is_surveyed = true;
-            damage.append(&mut survey.damage);
+            page.damage.append(&mut survey.damage);
+            page.omits_loops = true;
             let loops = survey.replay_loops().into_iter();
             replay
                 .pending
@@ -85,19 +86,21 @@ pub(super) async fn begin(
                 }));
         }
     }
-    damage.append(&mut notes::check(connection, id).await?);
-    damage.append(&mut journal::read(connection, id).await?.damage);
-    Ok((replay, damage))
+    page.omits_loops |= replay.pending.len() < rows.iter().count();
+    page.damage.append(&mut notes::check(connection, id).await?);
+    page.damage
+        .append(&mut journal::read(connection, id).await?.damage);
+    Ok(replay)
 }
 
 impl PostgresReplay {
-    /// Reads the next page. An error leaves the replay unchanged.
+    /// Fills the next page. An error leaves the replay unchanged.
     pub(super) async fn read_page(
         &mut self,
         connection: &Connection,
         id: &SessionId,
-    ) -> Result<ReplayPage, PgError> {
-        let mut page = ReplayPage::default();
+        page: &mut ReplayPage,
+    ) -> Result<(), PgError> {
         let mut damage = Vec::new();
         let mut bytes = 0;
         'loops: loop {
@@ -143,9 +146,9 @@ impl PostgresReplay {
             for damage in &damage {
                 tracing::warn!(session = %id, "damage in the store: {damage}");
             }
-            page.damage = damage;
+            page.damage.append(&mut damage);
         }
-        Ok(page)
+        Ok(())
     }
 
     /// Returns true if the conversation goes on after the last page.

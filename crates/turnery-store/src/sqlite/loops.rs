@@ -83,10 +83,11 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Jo
         let record = read_record(&db, row, id, &mut whole)?;
         Ok(record.is_in_conversation().then(|| Arc::new(record)))
     })?;
-    if let Some(loops) = chain {
+    if let Some(chain) = chain {
         return Ok(History {
-            loops,
+            loops: chain.taken,
             damage: Vec::new(),
+            omits_loops: chain.omits_loops,
         });
     }
     let survey = Survey::of_session(&db, id)?;
@@ -96,7 +97,7 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Jo
 
 /// Returns the keys of the loops in [`history`], without loops that were rerun. `None` if the chain is
 /// damaged.
-pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>, JobError> {
+pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Chain<i64>>, JobError> {
     let mut whole = String::new();
     let mut is_run_again = false;
     collect_chain(db, id, |key, row| {
@@ -108,13 +109,20 @@ pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>,
     })
 }
 
-/// Collects the results of `take` for the loops from the tip back to the first, oldest first. `None` as soon
-/// as one is damaged, or if the chain does not reach the first loop.
+/// What was taken from the loops of a chain, oldest first.
+pub(super) struct Chain<T> {
+    pub(super) taken: Vec<T>,
+    /// True if nothing was taken from some loop of the session.
+    pub(super) omits_loops: bool,
+}
+
+/// Collects the results of `take` for the loops from the tip back to the first. `None` as soon as one is damaged, or if
+/// the chain does not reach the first loop.
 fn collect_chain<T>(
     db: &Connection,
     id: &SessionId,
     take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, JobError>,
-) -> Result<Option<Vec<T>>, JobError> {
+) -> Result<Option<Chain<T>>, JobError> {
     let tip = sessions::get(db, id)?.tip_loop_id;
     Ok(none_if_damaged(walk_back(db, id, tip, take))?.flatten())
 }
@@ -124,18 +132,18 @@ fn walk_back<T>(
     id: &SessionId,
     tip: Option<LoopId>,
     mut take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, JobError>,
-) -> Result<Option<Vec<T>>, JobError> {
+) -> Result<Option<Chain<T>>, JobError> {
     let mut next = tip;
     let mut select = db.prepare_cached(SELECT_LOOP)?;
     let mut taken = Vec::new();
     // Newest version with a loop on the chain, until the tip is met; it must be that of the tip.
     let mut newest = next.is_none().then_some(0);
     let mut met_tip = false;
-    let mut keys = loop_keys(db, id)?.into_iter().rev();
+    let keys = loop_keys(db, id)?;
     // Parents are committed before their children, so one backward pass collects the whole chain.
-    for key in keys.by_ref() {
+    for &key in keys.iter().rev() {
         if met_tip && next.is_none() {
-            return Ok(Some(reversed(taken)));
+            break;
         }
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
@@ -161,12 +169,11 @@ fn walk_back<T>(
         None => met_tip || newest == Some(0),
         Some(wanted) => met_tip && is_foreign(id, wanted.as_str()),
     };
-    Ok(is_whole.then(|| reversed(taken)))
-}
-
-fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
     taken.reverse();
-    taken
+    Ok(is_whole.then(|| Chain {
+        omits_loops: taken.len() < keys.len(),
+        taken,
+    }))
 }
 
 /// Returns true if a row differs from its checksum, or has none and its first event names another parent.

@@ -52,7 +52,7 @@ pub(super) fn read_page(
     let mut left = match cursor {
         Some(cursor) => cursor.into_position()?,
         None => {
-            let left = begin_replay(&db, id, &mut page.damage)?;
+            let left = begin_replay(&db, id, &mut page)?;
             page.damage.append(&mut notes::check(&db, id)?);
             page.damage.append(&mut journal::check(&db, id)?);
             left
@@ -122,16 +122,17 @@ pub(super) fn read_page(
 fn begin_replay(
     db: &Connection,
     id: &SessionId,
-    damage: &mut Vec<Damage>,
+    page: &mut ReplayPage,
 ) -> Result<SqliteReplay, JobError> {
     let chain = loops::chain(db, id)?;
     let is_surveyed = chain.is_none();
+    page.omits_loops = chain.as_ref().is_none_or(|chain| chain.omits_loops);
     let pending: Vec<ReplayLoop> = match chain {
-        Some(keys) => keys.into_iter().map(|key| (key, None)).collect(),
+        Some(chain) => chain.taken.into_iter().map(|key| (key, None)).collect(),
         None => {
             let mut survey = Survey::of_session(db, id)?;
             survey.log_damage();
-            damage.append(&mut survey.damage);
+            page.damage.append(&mut survey.damage);
             let loops = survey.replay_loops().into_iter();
             loops.map(|(key, link)| (key, Some(link))).collect()
         }

@@ -28,12 +28,12 @@ async fn read_versions(path: PathBuf, records: &[Arc<LoopRecord>], is_over: &Ato
             store.history(&"s1".into()).await,
             store.loops(&"s1".into(), 0).await.map(|loops| History {
                 loops,
-                damage: Vec::new(),
+                ..History::default()
             }),
         ];
         for answer in answers {
             match answer {
-                Ok(History { loops, damage }) => {
+                Ok(History { loops, damage, .. }) => {
                     assert_eq!(damage, Vec::new());
                     let ids = loops.iter().map(|it| &it.loop_id);
                     assert!(ids.eq(records.iter().take(loops.len()).map(|it| &it.loop_id)));

@@ -207,7 +207,7 @@ impl Store for FlawedStore {
             return Box::pin(async {
                 Ok(History {
                     loops: all.await?,
-                    damage: Vec::new(),
+                    ..History::default()
                 })
             });
         }

@@ -63,9 +63,10 @@ impl Outbox for QueueOutbox {
             OutboxItem::Live(event) => {
                 let _ = self.0.send_item(OutputItem::Event(Box::new(event.clone())));
             }
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => {
-                self.release_slot()
-            }
+            OutboxItem::Replay(_)
+            | OutboxItem::ReplayEnd
+            | OutboxItem::Info { .. }
+            | OutboxItem::PromptEnd(_) => self.release_slot(),
         }
     }
 

@@ -172,12 +172,13 @@ async fn editor_receives_session_cost() {
         let mut editor = Editor::spawn(&home, &args, &[]);
         editor.initialize().await;
         let shown = reported_costs(&mut editor, 2, method, at.clone()).await;
-        let all = if method == "session/load" {
-            usd(6.0)
+        // Each replayed prompt has its usage; the cost of the session follows at the end.
+        let expected = if method == "session/load" {
+            vec![json!(null), json!(null), json!(null), usd(6.0)]
         } else {
-            usd(4.5)
+            Vec::new()
         };
-        assert!(shown.iter().all(|cost| *cost == all), "{method} {shown:?}");
+        assert_eq!(shown, expected, "{method}");
         let next = reported_costs(&mut editor, 3, "session/prompt", prompt.clone()).await;
         let after = if method == "session/load" {
             usd(7.5)
@@ -195,7 +196,8 @@ async fn editor_receives_session_cost() {
     let from =
         json!({"sessionId": id, "cwd": home.project_folder(), "replayFrom": {"type": "start"}});
     let shown = reported_costs(&mut editor, 2, "session/resume", from).await;
-    assert_eq!(shown, [usd(7.5), usd(7.5), usd(7.5), usd(7.5)]);
+    assert_eq!(shown[..4], [const { Value::Null }; 4]);
+    assert_eq!(shown[4..], [usd(7.5)]);
     editor.close_input().await;
 
     // A model without a price: from then on the cost is unknown.
@@ -207,6 +209,38 @@ async fn editor_receives_session_cost() {
     let unknown = reported_costs(&mut editor, 4, "session/prompt", prompt).await;
     assert_eq!(unknown, [json!(null)]);
     editor.close_input().await;
+}
+
+/// A response that was replaced was paid for too.
+// proves: USAGE-1, I9
+#[tokio::test]
+async fn stored_session_cost_counts_replaced_responses() {
+    let home = Home::new();
+    let usage = json!({"input": 100_000, "output": 10_000});
+    let turn = |text: &str| json!({"steps": [{"text": text}], "usage": usage});
+    let model = home.scripted_model(json!([turn("one"), turn("two"), turn("three")]));
+    write_price(&home, &model, "context_window = 1_000_000\n");
+    let args = ["acp", "--model", &model];
+    let (mut editor, id) = Editor::with_session(&home, &args).await;
+    let prompt = |text: &str| json!({"sessionId": id, "prompt": [{"type": "text", "text": text}]});
+    for (request, text) in [(2, "go"), (3, "/rerun")] {
+        reported_costs(&mut editor, request, "session/prompt", prompt(text)).await;
+    }
+    editor.close_input().await;
+    for (method, expected) in [("session/resume", 4.5), ("session/load", 4.5)] {
+        let mut editor = Editor::spawn(&home, &args, &[]);
+        editor.initialize().await;
+        let at = json!({"sessionId": id, "cwd": home.project_folder(), "mcpServers": []});
+        let shown = reported_costs(&mut editor, 2, method, at).await;
+        match method {
+            "session/resume" => {
+                let after = reported_costs(&mut editor, 3, "session/prompt", prompt("and")).await;
+                assert_eq!(after[0]["amount"], expected, "{method}");
+            }
+            _ => assert_eq!(shown.last().unwrap()["amount"], expected, "{shown:?}"),
+        }
+        editor.close_input().await;
+    }
 }
 
 #[tokio::test]

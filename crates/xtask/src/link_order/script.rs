@@ -111,9 +111,18 @@ fn parse_symbol(line: &str) -> Option<(&str, u64)> {
     Some((name, address))
 }
 
-/// Returns a pattern for this section in programs of other compilers: the hash at the end of a name, and those of the crates
-/// in names of the newer form, are left out.
+/// Returns a pattern for this section in other programs: the hash at the end of a name, those of the crates in names of
+/// the newer form, and the number that tells functions of one name apart are left out.
 fn pattern(section: &str) -> String {
+    match section.rsplit_once('.') {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{}.*", pattern_without_hashes(name))
+        }
+        _ => pattern_without_hashes(section),
+    }
+}
+
+fn pattern_without_hashes(section: &str) -> String {
     const HASH: usize = 16;
     if let Some((before, hash)) = section.rsplit_once("17h")
         && let Some((hash, after)) = hash.split_at_checked(HASH)
@@ -169,7 +178,7 @@ summary: 81";
               38               38      800    16         a.o:(.text._ZN3map17h1111111111111111E)
              900              900       10    16         lib.rlib(b.o):(.text.sqlite3_step)
              910              910       10    16         a.o:(.text)
-             920              920       10    16         a.o:(.text._RNvCs1aB_4core3add)
+             920              920       10    16         a.o:(.text._RNvCs1aB_4core3add.1234)
              930              930       10    16         a.o:(.rodata.cst)";
 
     const SYMBOLS: &str = "\
@@ -203,7 +212,7 @@ summary: 81";
             [
                 ".text.sqlite3_step",
                 ".text._ZN4main17h*E",
-                ".text._RNvCs*_4core3add",
+                ".text._RNvCs*_4core3add.*",
             ]
         );
     }
