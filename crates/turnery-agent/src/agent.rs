@@ -76,7 +76,7 @@ impl Agent {
 
     /// Returns the model registry.
     #[must_use]
-    pub fn models(&self) -> &ModelRegistry {
+    pub fn models(&self) -> &Arc<ModelRegistry> {
         &self.models
     }
 

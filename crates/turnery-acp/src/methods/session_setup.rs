@@ -56,7 +56,7 @@ impl SessionSetup {
         call.connection.check_logged_in()?;
         let agent = &call.connection.agent;
         // A copied history was paid for in its own session.
-        let session_cost = SessionCost::new(agent);
+        let session_cost = SessionCost::new(agent.models());
         let encoder = new_encoder(&call.connection);
         let request = self.request.clone();
         let ports = |id: &SessionId| session_ports(call, id, false, session_cost, encoder.clone());
@@ -90,7 +90,7 @@ impl SessionSetup {
             drop(tried.await?);
         }
         call.connection.close_session(id).await;
-        let session_cost = SessionCost::of_stored(agent);
+        let session_cost = SessionCost::of_stored(agent.models());
         let encoder = new_encoder(&call.connection);
         let opened = agent
             .open(&session_id, self.request.clone(), replay, |id| {

@@ -1,13 +1,12 @@
 //! Keeps the running cost of a session (USAGE-1).
 
 use crate::{
-    agent::Agent,
     cost_report::{CostReport, millionths_to_units},
     usage_report::UsageReport,
 };
 use std::{fmt, sync::Arc};
 use turnery_engine::{ChildUsage, ConfigSnapshot, Price, Usage};
-use turnery_models::ModelName;
+use turnery_models::{ModelName, ModelRegistry};
 
 /// Currency of the prices.
 pub const CURRENCY: &str = "USD";
@@ -16,7 +15,7 @@ pub const CURRENCY: &str = "USD";
 #[derive(Default)]
 pub struct SessionCost {
     /// Source of the prices; `None` if there are none.
-    agent: Option<Arc<Agent>>,
+    models: Option<Arc<ModelRegistry>>,
     /// Current model, as `provider/model`.
     model: String,
     /// Total so far; `None` once usage without a known price was recorded, since a partial sum would pass for
@@ -38,9 +37,9 @@ impl fmt::Debug for SessionCost {
 impl SessionCost {
     /// Returns a cost of zero, for a new session.
     #[must_use]
-    pub fn new(agent: &Arc<Agent>) -> Self {
+    pub fn new(models: &Arc<ModelRegistry>) -> Self {
         Self {
-            agent: Some(Arc::clone(agent)),
+            models: Some(Arc::clone(models)),
             model: String::new(),
             total_micros: Some(0),
             lacks_stored: false,
@@ -49,17 +48,19 @@ impl SessionCost {
 
     /// Returns the cost of a stored session, which is not shown until [`Self::add_stored`].
     #[must_use]
-    pub fn of_stored(agent: &Arc<Agent>) -> Self {
+    pub fn of_stored(models: &Arc<ModelRegistry>) -> Self {
         Self {
             lacks_stored: true,
-            ..Self::new(agent)
+            ..Self::new(models)
         }
     }
 
     /// Adds the cost of the stored prompts; `None` if they cannot be read.
     pub(crate) fn add_stored(&mut self, report: Option<&UsageReport>) {
-        let Some(agent) = &self.agent else { return };
-        let price = |model: &str| agent.models().recorded_price(model);
+        let Some(models) = &self.models else {
+            return;
+        };
+        let price = |model: &str| models.recorded_price(model);
         let stored = report.and_then(|report| CostReport::new(report, price).total_cost());
         self.add_cost(stored);
         self.lacks_stored = false;
@@ -72,7 +73,7 @@ impl SessionCost {
 
     /// Starts a loop with the model of `config`.
     pub(super) fn begin_loop(&mut self, config: Option<&ConfigSnapshot>) {
-        if self.agent.is_some() {
+        if self.models.is_some() {
             self.model = config.map_or_else(String::new, |config| {
                 format!("{}/{}", config.provider, config.model)
             });
@@ -82,11 +83,12 @@ impl SessionCost {
     /// Sets the model that has answered the current turn, if its price is known. Some servers report other names than the
     /// configured one, whose configured price then stays.
     pub(super) fn set_answering_model(&mut self, provider: &str, model: &str) {
-        let Some(agent) = &self.agent else { return };
+        let Some(models) = &self.models else {
+            return;
+        };
         if self.model.split_once('/') == Some((provider, model)) {
             return;
         }
-        let models = agent.models();
         let is_configured = self.model.split_once('/').is_some_and(|(own, model)| {
             own == provider && models.is_price_configured(&ModelName::new(own, model))
         });
@@ -115,18 +117,18 @@ impl SessionCost {
     }
 
     fn add_usage(&mut self, model: &str, usage: Option<&Usage>, adapt: fn(Price) -> Price) {
-        let (Some(agent), Some(usage)) = (&self.agent, usage) else {
+        let (Some(models), Some(usage)) = (&self.models, usage) else {
             return;
         };
         if *usage != Usage::default() {
-            let price = agent.models().recorded_price(model);
+            let price = models.recorded_price(model);
             self.add_cost(price.map(|price| adapt(price).cost_of(usage)));
         }
     }
 
     /// Returns true if costs are counted.
     pub(crate) fn is_enabled(&self) -> bool {
-        self.agent.is_some()
+        self.models.is_some()
     }
 
     /// Returns true if costs are counted and nothing is missing yet.

@@ -82,6 +82,11 @@ const ADD_CHUNKS: &str = "WITH known AS ( \
 /// Key of the chunk of a title, which is below those of all loops.
 pub(super) const TITLE_LOOP: i64 = 0;
 
+/// Merges the newest words into the index. Searches read those that are not merged one by one, and the server would merge
+/// them during any later search. Only the owner of the index may do this.
+const MERGE_INDEX: &str = "SELECT gin_clean_pending_list(oid) FROM pg_class \
+     WHERE oid = to_regclass('search_chunks_words') AND pg_has_role(relowner, 'USAGE')";
+
 /// Adds what is stored now.
 pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
     let mut waiting = shared
@@ -94,7 +99,9 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             sessions.collect::<Result<Vec<_>, PgError>>()
         })
         .await?;
+    let mut batches = 0_u32;
     while !waiting.is_empty() {
+        batches += 1;
         let mut loops = 0_u64;
         let size = waiting.iter().take_while(|(_, more)| {
             let is_room = loops < BATCH_LOOPS;
@@ -111,6 +118,13 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             })
             .await?;
         waiting.extend(missed.into_iter().map(|id| (id, 1)));
+    }
+    if batches > 1 {
+        shared
+            .run(CALL_TIMEOUT, async |connection| {
+                connection.query(MERGE_INDEX, &[]).await.map(drop)
+            })
+            .await?;
     }
     Ok(())
 }
