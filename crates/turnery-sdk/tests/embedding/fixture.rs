@@ -40,7 +40,10 @@ impl Outbox for OracleOutbox {
     fn push(&mut self, item: OutboxItem<'_>) {
         match item {
             OutboxItem::Live(event) => self.0.observe(event),
-            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::PromptEnd(_) => {}
+            OutboxItem::Replay(_)
+            | OutboxItem::ReplayEnd
+            | OutboxItem::Info { .. }
+            | OutboxItem::PromptEnd(_) => {}
         }
     }
 }
