@@ -27,7 +27,7 @@ let env;
 before(async () => {
   const output = openSync(log, "w");
   server = spawn(join(process.env.LLAMA_VENV, "bin/python"), [join(here, "llama.py"), String(CONTEXT_WINDOW)], {
-    // The server tells the parameters of its last request.
+    // Adds the parameters of the last request to `/slots`.
     env: { PATH: process.env.PATH, HOME: home, LLAMA_SERVER_SLOTS_DEBUG: "1" },
     stdio: ["pipe", "pipe", output],
   });
@@ -43,12 +43,12 @@ before(async () => {
       additionalProperties: false,
     }),
   );
+  const late = setTimeout(() => server.kill("SIGKILL"), START_TIMEOUT).unref();
   const ended = once(server, "exit").then(([code, signal]) => {
     throw new Error(`the server ended with ${signal ?? code}: ${readFileSync(log, "utf8").slice(-4000)}`);
   });
-  const signal = AbortSignal.timeout(START_TIMEOUT);
-  const [line] = await Promise.race([once(createInterface(server.stdout), "line", { signal }), ended]);
-  address = line;
+  [address] = await Promise.race([once(createInterface(server.stdout), "line"), ended]);
+  clearTimeout(late);
   env = { LLAMACPP_BASE_URL: `${address}/v1` };
 });
 after(() => server?.kill("SIGKILL"));

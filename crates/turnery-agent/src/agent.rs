@@ -150,7 +150,7 @@ impl Agent {
     }
 
     /// Opens a stored session. With `replay`, the whole conversation is pushed to the outbox as
-    /// [`OutboxItem::Replay`](crate::OutboxItem::Replay) before this returns (LOAD-1, LOAD-2); without,
+    /// [`OutboxItem::Replay`], and then [`OutboxItem::ReplayEnd`], before this returns (LOAD-1, LOAD-2); without,
     /// nothing is pushed (RES-1).
     pub async fn open(
         &self,
@@ -229,22 +229,24 @@ impl Agent {
         Ok(self.start_session(info, mode, history, settings, model, given))
     }
 
-    /// Tells the outbox the cost of the session so far, if it counts costs. Other loops than those of the history are
-    /// read only if there are any (I9).
+    /// Adds the cost of the stored prompts to the session cost of the outbox, if that lacks it. Reads all loops only if
+    /// the history does not have them (I9).
     async fn add_stored_cost(&self, id: &SessionId, history: &History, outbox: &mut dyn Outbox) {
-        let Some(cost) = outbox.session_cost().filter(|cost| cost.is_enabled()) else {
+        let cost = outbox.session_cost_mut();
+        let Some(cost) = cost.filter(|cost| cost.lacks_stored_cost()) else {
             return;
         };
-        let all;
-        let loops = match history.omits_loops {
-            true => {
-                all = self.store.loops(id, 0).await.ok();
-                all.as_deref()
-            }
-            false => Some(&*history.loops),
+        let report = |loops: &[Arc<LoopRecord>]| {
+            UsageReport::from_records(loops.iter().map(|record| &**record))
         };
-        let report = loops.map(|it| UsageReport::from_records(it.iter().map(|record| &**record)));
-        cost.add_stored(report.as_ref());
+        let report = match history.has_all_loops {
+            true => Ok(report(&history.loops)),
+            false => self.store.loops(id, 0).await.map(|all| report(&all)),
+        };
+        if let Err(error) = &report {
+            tracing::warn!("the cost of session {id} is unknown: {error}");
+        }
+        cost.add_stored_cost(report.ok().as_ref());
     }
 
     /// Recovers the journal that a dead process left behind and returns the damage found in it. A session

@@ -138,8 +138,9 @@ pub trait Outbox: Send + 'static {
     /// a shared queue does not hold a slot meanwhile.
     fn release_slot(&mut self) {}
 
-    /// Returns the cost that this outbox shows, to which that of the stored prompts is added when a session is opened.
-    fn session_cost(&mut self) -> Option<&mut SessionCost> {
+    /// Returns the session cost that this outbox shows. [`Agent::open`](crate::Agent::open) adds the cost of the stored
+    /// prompts.
+    fn session_cost_mut(&mut self) -> Option<&mut SessionCost> {
         None
     }
 

@@ -48,7 +48,7 @@ impl SessionView {
     }
 
     /// Returns the cost of the session.
-    pub fn session_cost(&mut self) -> &mut SessionCost {
+    pub fn session_cost_mut(&mut self) -> &mut SessionCost {
         &mut self.session_cost
     }
 

@@ -98,8 +98,8 @@ pub struct History {
     pub loops: Vec<Arc<LoopRecord>>,
     /// Damage among these loops; empty if the session is undamaged.
     pub damage: Vec<Damage>,
-    /// True if the session has more loops than these, for example rejected ones.
-    pub omits_loops: bool,
+    /// True if these are all loops of the session: none was rejected, for example.
+    pub has_all_loops: bool,
 }
 
 /// Result of a repair.

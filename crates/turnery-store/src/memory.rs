@@ -166,7 +166,7 @@ impl Store for MemoryStore {
         self.with_session(id, |session| {
             let loops = session.chain();
             Ok(History {
-                omits_loops: loops.len() < session.loops.len(),
+                has_all_loops: loops.len() == session.loops.len(),
                 loops,
                 damage: Vec::new(),
             })

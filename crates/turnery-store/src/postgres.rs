@@ -230,17 +230,16 @@ impl Store for PostgresStore {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         self.run(CALL_TIMEOUT, async move |_, connection| {
-            let mut page = ReplayPage::default();
             if replay.is_some() {
                 // The session may have been deleted since the previous page.
                 sessions::get(connection, &id).await?;
             } else {
-                replay = Some(replay::begin(connection, &id, &mut page).await?);
+                replay = Some(replay::begin(connection, &id).await?);
             }
             let Some(left) = &mut replay else {
-                return Ok(page);
+                return Ok(ReplayPage::default());
             };
-            left.read_page(connection, &id, &mut page).await?;
+            let mut page = left.read_page(connection, &id).await?;
             let left = replay.take().filter(PostgresReplay::has_more);
             page.next_cursor = left.map(ReplayCursor::new);
             Ok(page)

@@ -17,8 +17,8 @@ pub struct ReplayPage {
     pub loops: Vec<Arc<LoopRecord>>,
     /// Damage found while reading this page; the first page reports everything known to be missing.
     pub damage: Vec<Damage>,
-    /// True if no page has some loops of the session, for example rejected ones. Set in the first page.
-    pub omits_loops: bool,
+    /// True if the pages have all loops of the session. Set in the first page only.
+    pub has_all_loops: bool,
     /// Cursor of the next page; `None` at the end.
     pub next_cursor: Option<ReplayCursor>,
 }

@@ -90,7 +90,7 @@ impl SessionSetup {
             drop(tried.await?);
         }
         call.connection.close_session(id).await;
-        let session_cost = SessionCost::of_stored(agent.models());
+        let session_cost = SessionCost::for_stored_session(agent.models());
         let encoder = new_encoder(&call.connection);
         let opened = agent
             .open(&session_id, self.request.clone(), replay, |id| {

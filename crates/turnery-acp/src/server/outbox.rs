@@ -77,8 +77,8 @@ impl Outbox for WireOutbox {
         self.queue.poll_reserve(cx).map(|_| ())
     }
 
-    fn session_cost(&mut self) -> Option<&mut SessionCost> {
-        Some(self.view.session_cost())
+    fn session_cost_mut(&mut self) -> Option<&mut SessionCost> {
+        Some(self.view.session_cost_mut())
     }
 
     /// In v1 every update belongs to a request of the client (PROMPT-7).

@@ -48,7 +48,7 @@ pub(super) async fn replay_session(
         }
         history.loops.append(&mut page.loops);
         history.damage.append(&mut page.damage);
-        history.omits_loops |= page.omits_loops;
+        history.has_all_loops |= page.has_all_loops;
         page = match coming {
             Some(coming) => coming.await?,
             None => break,

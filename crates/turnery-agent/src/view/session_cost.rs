@@ -21,8 +21,8 @@ pub struct SessionCost {
     /// Total so far; `None` once usage without a known price was recorded, since a partial sum would pass for
     /// the total. Unit: millionths of [`CURRENCY`].
     total_micros: Option<u64>,
-    /// True until [`Self::add_stored`].
-    lacks_stored: bool,
+    /// True while the cost of the stored prompts is missing.
+    lacks_stored_cost: bool,
 }
 
 impl fmt::Debug for SessionCost {
@@ -42,28 +42,29 @@ impl SessionCost {
             models: Some(Arc::clone(models)),
             model: String::new(),
             total_micros: Some(0),
-            lacks_stored: false,
+            lacks_stored_cost: false,
         }
     }
 
-    /// Returns the cost of a stored session, which is not shown until [`Self::add_stored`].
+    /// Returns the cost of a stored session. Not shown until [`Agent::open`](crate::Agent::open) has added the cost of the
+    /// stored prompts.
     #[must_use]
-    pub fn of_stored(models: &Arc<ModelRegistry>) -> Self {
+    pub fn for_stored_session(models: &Arc<ModelRegistry>) -> Self {
         Self {
-            lacks_stored: true,
+            lacks_stored_cost: true,
             ..Self::new(models)
         }
     }
 
     /// Adds the cost of the stored prompts; `None` if they cannot be read.
-    pub(crate) fn add_stored(&mut self, report: Option<&UsageReport>) {
+    pub(crate) fn add_stored_cost(&mut self, report: Option<&UsageReport>) {
         let Some(models) = &self.models else {
             return;
         };
         let price = |model: &str| models.recorded_price(model);
         let stored = report.and_then(|report| CostReport::new(report, price).total_cost());
         self.add_cost(stored);
-        self.lacks_stored = false;
+        self.lacks_stored_cost = false;
     }
 
     fn add_cost(&mut self, cost: Option<u64>) {
@@ -126,15 +127,15 @@ impl SessionCost {
         }
     }
 
-    /// Returns true if costs are counted.
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.models.is_some()
+    /// Returns true while the cost of the stored prompts is missing.
+    pub(crate) fn lacks_stored_cost(&self) -> bool {
+        self.lacks_stored_cost
     }
 
-    /// Returns true if costs are counted and nothing is missing yet.
+    /// Returns true if costs are counted, and those of the stored prompts are included.
     #[must_use]
     pub fn is_shown(&self) -> bool {
-        self.is_enabled() && !self.lacks_stored
+        self.models.is_some() && !self.lacks_stored_cost
     }
 
     /// Returns the total, if shown and known.

@@ -111,7 +111,7 @@ impl Survey {
         History {
             loops,
             damage: self.damage,
-            omits_loops: true,
+            has_all_loops: false,
         }
     }
 

@@ -222,7 +222,7 @@ impl MemorySession {
                 let loops = self.loops.iter().map(|(_, record)| Arc::clone(record));
                 let loops: Vec<_> = loops.collect();
                 let chain = context::loop_chain(&loops, self.info.tip_loop_id.as_ref());
-                page.omits_loops = chain.len() < loops.len();
+                page.has_all_loops = chain.len() == loops.len();
                 MemoryReplay {
                     loops: chain.into(),
                     next_event: 0,

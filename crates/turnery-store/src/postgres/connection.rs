@@ -15,8 +15,8 @@ pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// Longest time of a statement.
 pub(super) const SET_TIMEOUT: &str = "SET statement_timeout = '60s'";
 
-/// Further limits of every statement. A client that is suspended within a transaction loses its locks. LZ4, which servers
-/// before 14 do not have, takes a fraction of the time of the usual compression, at about the same size.
+/// Further settings of every connection. A client that is suspended within a transaction loses its locks. LZ4, which
+/// servers before 14 do not have, takes a fraction of the time of the default compression, at about the same size.
 const SETTINGS: &str = "SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning; \
      SELECT set_config(name, 'lz4', false) FROM pg_settings \

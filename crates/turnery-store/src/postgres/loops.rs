@@ -59,7 +59,7 @@ pub(super) async fn history(connection: &Connection, id: &SessionId) -> Result<H
         let loops = chain.into_iter().map(|(_, record)| record);
         let loops: Vec<_> = loops.filter(|record| record.is_in_conversation()).collect();
         return Ok(History {
-            omits_loops: loops.len() < rows.iter().count(),
+            has_all_loops: loops.len() == rows.iter().count(),
             loops,
             damage: Vec::new(),
         });

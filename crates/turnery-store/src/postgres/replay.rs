@@ -31,6 +31,10 @@ pub(super) struct PostgresReplay {
     open: VecDeque<PgOpenLoop>,
     /// True if the whole session was searched for damage, so that pages need not report it.
     is_surveyed: bool,
+    /// Page that is being read. A failed attempt leaves it to the next one.
+    page: ReplayPage,
+    /// Damage found while reading it.
+    found: Vec<Damage>,
 }
 
 /// Loop to replay.
@@ -48,11 +52,10 @@ struct PgOpenLoop {
     position: usize,
 }
 
-/// Begins a replay, and adds the damage that is known already to the first page.
+/// Begins a replay. Its first page has the damage that is known already.
 pub(super) async fn begin(
     connection: &Connection,
     id: &SessionId,
-    page: &mut ReplayPage,
 ) -> Result<PostgresReplay, PgError> {
     let mut replay = PostgresReplay::default();
     let rows = LoopRows::read(connection, id, Selection::WithoutLog).await?;
@@ -74,8 +77,7 @@ pub(super) async fn begin(
         None => {
             let mut survey = loops::survey(connection, id).await?;
             replay.is_surveyed = true;
-            page.damage.append(&mut survey.damage);
-            page.omits_loops = true;
+            replay.page.damage.append(&mut survey.damage);
             let loops = survey.replay_loops().into_iter();
             replay
                 .pending
@@ -86,7 +88,8 @@ pub(super) async fn begin(
                 }));
         }
     }
-    page.omits_loops |= replay.pending.len() < rows.iter().count();
+    let page = &mut replay.page;
+    page.has_all_loops = !replay.is_surveyed && replay.pending.len() == rows.iter().count();
     page.damage.append(&mut notes::check(connection, id).await?);
     page.damage
         .append(&mut journal::read(connection, id).await?.damage);
@@ -94,25 +97,24 @@ pub(super) async fn begin(
 }
 
 impl PostgresReplay {
-    /// Fills the next page. An error leaves the replay unchanged.
+    /// Reads the next page. After an error or a timeout, the next call goes on.
     pub(super) async fn read_page(
         &mut self,
         connection: &Connection,
         id: &SessionId,
-        page: &mut ReplayPage,
-    ) -> Result<(), PgError> {
-        let mut damage = Vec::new();
+    ) -> Result<ReplayPage, PgError> {
         let mut bytes = 0;
         'loops: loop {
             if self.open.is_empty() {
-                match self.fetch(connection, id, &mut damage).await {
+                match self.fetch(connection, id).await {
                     Ok(true) => {}
                     Ok(false) => break,
                     // What was read is not lost; the next page reports the error.
-                    Err(_) if !page.events.is_empty() || !page.loops.is_empty() => break,
+                    Err(_) if !self.page.events.is_empty() || !self.page.loops.is_empty() => break,
                     Err(error) => return Err(error),
                 }
             }
+            let page = &mut self.page;
             while let Some(open) = self.open.front_mut() {
                 loop {
                     if page.events.len() == REPLAY_PAGE_EVENTS || bytes > PAGE_BYTES {
@@ -130,7 +132,7 @@ impl PostgresReplay {
                         Ok(None) => break,
                         Err(reason) => {
                             let reason = format!("has events that cannot be read: {reason}");
-                            report(&mut damage, id, &open.record.loop_id, reason);
+                            report(&mut self.found, id, &open.record.loop_id, reason);
                             if open.position == from {
                                 break;
                             }
@@ -142,13 +144,15 @@ impl PostgresReplay {
                 self.open.pop_front();
             }
         }
+        let mut found = std::mem::take(&mut self.found);
+        let mut page = std::mem::take(&mut self.page);
         if !self.is_surveyed {
-            for damage in &damage {
+            for damage in &found {
                 tracing::warn!(session = %id, "damage in the store: {damage}");
             }
-            page.damage.append(&mut damage);
+            page.damage.append(&mut found);
         }
-        Ok(())
+        Ok(page)
     }
 
     /// Returns true if the conversation goes on after the last page.
@@ -157,12 +161,7 @@ impl PostgresReplay {
     }
 
     /// Fetches the next loops with their events. Returns false at the end.
-    async fn fetch(
-        &mut self,
-        connection: &Connection,
-        id: &SessionId,
-        damage: &mut Vec<Damage>,
-    ) -> Result<bool, PgError> {
+    async fn fetch(&mut self, connection: &Connection, id: &SessionId) -> Result<bool, PgError> {
         let (mut keys, mut bytes) = (Vec::new(), 0_usize);
         for pending in &self.pending {
             bytes = bytes.saturating_add(pending.log_bytes);
@@ -185,7 +184,8 @@ impl PostgresReplay {
             };
             let row = views.get(&pending.key);
             let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
-            self.open.extend(open_loop(*row, id, pending, damage)?);
+            let opened = open_loop(*row, id, pending, &mut self.found)?;
+            self.open.extend(opened);
         }
         Ok(true)
     }

@@ -18,7 +18,7 @@ use crate::{
         searched_texts,
     },
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio_postgres::Row;
 use turnery_engine::{LlmMessage, SessionId};
 
@@ -82,10 +82,13 @@ const ADD_CHUNKS: &str = "WITH known AS ( \
 /// Key of the chunk of a title, which is below those of all loops.
 pub(super) const TITLE_LOOP: i64 = 0;
 
-/// Merges the newest words into the index. Searches read those that are not merged one by one, and the server would merge
-/// them during any later search. Only the owner of the index may do this.
+/// Merges the newest words into the index. Searches read unmerged words one by one, and the server would merge them during
+/// some later search. Only the owner of the index may do this.
 const MERGE_INDEX: &str = "SELECT gin_clean_pending_list(oid) FROM pg_class \
      WHERE oid = to_regclass('search_chunks_words') AND pg_has_role(relowner, 'USAGE')";
+
+/// Timeout of the merge, which may wait for one of the server's own.
+const MERGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Adds what is stored now.
 pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
@@ -99,9 +102,8 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             sessions.collect::<Result<Vec<_>, PgError>>()
         })
         .await?;
-    let mut batches = 0_u32;
+    let mut added = 0_u64;
     while !waiting.is_empty() {
-        batches += 1;
         let mut loops = 0_u64;
         let size = waiting.iter().take_while(|(_, more)| {
             let is_room = loops < BATCH_LOOPS;
@@ -109,6 +111,7 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             is_room
         });
         let size = size.count();
+        added = added.saturating_add(loops);
         let batch: Vec<_> = waiting.drain(..size).collect();
         let ids: Vec<&str> = batch.iter().map(|(id, _)| id.as_str()).collect();
         // Another search may have added less than what this one must find.
@@ -119,12 +122,13 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             .await?;
         waiting.extend(missed.into_iter().map(|id| (id, 1)));
     }
-    if batches > 1 {
-        shared
-            .run(CALL_TIMEOUT, async |connection| {
-                connection.query(MERGE_INDEX, &[]).await.map(drop)
-            })
-            .await?;
+    if added > BATCH_LOOPS {
+        let merged = shared.run(MERGE_TIMEOUT, async |connection| {
+            connection.query(MERGE_INDEX, &[]).await.map(drop)
+        });
+        if let Err(error) = merged.await {
+            tracing::debug!(%error, "failed to merge the index of the search");
+        }
     }
     Ok(())
 }

@@ -85,9 +85,9 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Jo
     })?;
     if let Some(chain) = chain {
         return Ok(History {
-            loops: chain.taken,
+            loops: chain.values,
             damage: Vec::new(),
-            omits_loops: chain.omits_loops,
+            has_all_loops: chain.has_all_loops,
         });
     }
     let survey = Survey::of_session(&db, id)?;
@@ -109,11 +109,12 @@ pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Chain<i64>
     })
 }
 
-/// What was taken from the loops of a chain, oldest first.
+/// Values collected from a chain of loops, oldest first.
 pub(super) struct Chain<T> {
-    pub(super) taken: Vec<T>,
-    /// True if nothing was taken from some loop of the session.
-    pub(super) omits_loops: bool,
+    pub(super) values: Vec<T>,
+    /// True if every loop of the session has a value here. Loops that were set aside are counted: their rows would have
+    /// to be read.
+    pub(super) has_all_loops: bool,
 }
 
 /// Collects the results of `take` for the loops from the tip back to the first. `None` as soon as one is damaged, or if
@@ -135,7 +136,7 @@ fn walk_back<T>(
 ) -> Result<Option<Chain<T>>, JobError> {
     let mut next = tip;
     let mut select = db.prepare_cached(SELECT_LOOP)?;
-    let mut taken = Vec::new();
+    let mut values = Vec::new();
     // Newest version with a loop on the chain, until the tip is met; it must be that of the tip.
     let mut newest = next.is_none().then_some(0);
     let mut met_tip = false;
@@ -161,7 +162,7 @@ fn walk_back<T>(
         if is_behind || is_set_aside(row)? || is_suspect(row, id)? {
             return Ok(None);
         }
-        taken.extend(take(key, row)?);
+        values.extend(take(key, row)?);
         next = optional_text_column(row, PARENT_COLUMN)?.map(LoopId::from);
     }
     // Without a tip no loop is on the chain. The first loop of a child session follows a loop of its parent.
@@ -169,10 +170,10 @@ fn walk_back<T>(
         None => met_tip || newest == Some(0),
         Some(wanted) => met_tip && is_foreign(id, wanted.as_str()),
     };
-    taken.reverse();
+    values.reverse();
     Ok(is_whole.then(|| Chain {
-        omits_loops: taken.len() < keys.len(),
-        taken,
+        has_all_loops: values.len() == keys.len(),
+        values,
     }))
 }
 

@@ -126,9 +126,9 @@ fn begin_replay(
 ) -> Result<SqliteReplay, JobError> {
     let chain = loops::chain(db, id)?;
     let is_surveyed = chain.is_none();
-    page.omits_loops = chain.as_ref().is_none_or(|chain| chain.omits_loops);
+    page.has_all_loops = chain.as_ref().is_some_and(|chain| chain.has_all_loops);
     let pending: Vec<ReplayLoop> = match chain {
-        Some(chain) => chain.taken.into_iter().map(|key| (key, None)).collect(),
+        Some(chain) => chain.values.into_iter().map(|key| (key, None)).collect(),
         None => {
             let mut survey = Survey::of_session(db, id)?;
             survey.log_damage();

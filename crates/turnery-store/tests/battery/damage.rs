@@ -252,6 +252,7 @@ async fn replay_all(store: &SqliteStore) -> ReplayPage {
         all.events.append(&mut page.events);
         all.loops.append(&mut page.loops);
         all.damage.append(&mut page.damage);
+        all.has_all_loops |= page.has_all_loops;
         cursor = page.next_cursor;
         if cursor.is_none() {
             return all;
@@ -309,6 +310,9 @@ async fn damage_is_reported_and_the_rest_is_read() {
             let is_short = expected.len() < sound.len();
             assert!(!is_short || !read.is_empty(), "{}", case.sql);
         }
+        let are_whole = [history.has_all_loops, page.has_all_loops];
+        let is_whole = history.damage.is_empty() && expected.len() == sound.len();
+        assert_eq!(are_whole, [is_whole; 2], "{}", case.sql);
         let document = export::export_session(&store, &id).await.unwrap();
         assert_eq!(document.loops, loops);
         let copy = document.with_session_id(&"s9".into()).unwrap();

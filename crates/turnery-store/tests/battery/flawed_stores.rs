@@ -44,6 +44,8 @@ enum Flaw {
     GroupSplit,
     /// The history contains all loops.
     HistoryHasAllLoops,
+    /// History and replay are said to have all loops.
+    ClaimsAllLoops,
     /// Transient events and rerun loops are replayed.
     ReplayHasAllEvents,
     /// The last event of a page with a successor is lost.
@@ -211,7 +213,13 @@ impl Store for FlawedStore {
                 })
             });
         }
-        self.inner.history(id)
+        let history = self.inner.history(id);
+        let claims_all = self.flaw == Flaw::ClaimsAllLoops;
+        Box::pin(async move {
+            let mut history = history.await?;
+            history.has_all_loops |= claims_all;
+            Ok(history)
+        })
     }
 
     fn replay_page(
@@ -223,6 +231,7 @@ impl Store for FlawedStore {
         let all = self.inner.loops(id, 0);
         Box::pin(async move {
             let mut page = page.await?;
+            page.has_all_loops |= self.flaw == Flaw::ClaimsAllLoops;
             if self.flaw == Flaw::ReplayHasAllEvents {
                 page.loops = all.await?;
                 let loops = page.loops.iter();
@@ -524,6 +533,8 @@ async fn each_flaw_fails_its_case() {
         LostLaneJournals: recovery::lost_lane_cannot_journal,
         GroupSplit: commits::a_group_commits_once,
         HistoryHasAllLoops: commits::the_history_is_the_chain_without_events,
+        ClaimsAllLoops: commits::the_history_is_the_chain_without_events,
+        ClaimsAllLoops: replay::replay_is_the_chain_without_transient_events,
         ReplayHasAllEvents: replay::replay_is_the_chain_without_transient_events,
         ReplayDropsEvent: replay::long_loop_is_replayed_in_pages,
         ChildrenListed: sessions::child_session_has_its_parent_and_is_not_listed,

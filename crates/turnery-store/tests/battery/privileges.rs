@@ -3,10 +3,10 @@
 use crate::{connect, effects::effect, postgres_url, samples::*};
 use std::{fs, path::Path, sync::Arc};
 use tokio_postgres::{Client, error::SqlState};
-use turnery_engine::SessionId;
+use turnery_engine::{LoopRecord, SessionId};
 use turnery_store::{
-    ListQuery, NewSession, Owner, PostgresAddress, PostgresStore, SearchQuery, Store, StoreError,
-    TranscriptNote, new_uuid,
+    Commit, ListQuery, NewSession, Owner, PostgresAddress, PostgresStore, SearchQuery, Store,
+    StoreError, TranscriptNote, new_uuid,
 };
 
 const PASSWORD: &str = "for-tests-only";
@@ -223,6 +223,70 @@ async fn owner_of_a_schema_uses_that_schema_only() {
     assert_eq!(listed(&own).await, ["s1"]);
     assert_eq!(own.loops(&"s1".into(), 0).await.unwrap().len(), 1);
     assert_eq!(own.check(None).await, Ok(Vec::new()));
+}
+
+/// Commits a long prompt and so many loops that a search adds them to its index in several statements.
+async fn store_many_loops(store: &PostgresStore, role: &str) {
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&"s1".into(), &process_of(role)).await;
+    let lane = lane.unwrap().lane;
+    let first = Arc::new(record("s1", 1, &"filler ".repeat(2_000)));
+    assert_eq!(store.commit(commit_of(&lane, 0, &first)).await, Ok(1));
+    let branches = (2..=601).map(|number| {
+        Arc::new(LoopRecord {
+            parent_loop_id: Some(loop_id("s1", 1)),
+            ..record("s1", number, "needle")
+        })
+    });
+    let commit = Commit {
+        records: branches.collect(),
+        ..commit_of(&lane, 1, &first)
+    };
+    assert_eq!(store.commit(commit).await, Ok(2));
+}
+
+/// Merges the index of the search, and returns the number of pages that were not merged.
+async fn merge_index(client: &Client) -> i64 {
+    count(
+        client,
+        "SELECT gin_clean_pending_list('search_chunks_words')",
+    )
+    .await
+}
+
+/// Only the owner of an index may merge it; the search of another role leaves it as it is.
+#[tokio::test]
+async fn large_search_merges_its_index_if_it_may() {
+    let database = TestDatabase::create().await;
+    let ann = database.role("ann");
+    database.run_example("owners.sql", &[("owner", &ann)]).await;
+    database.set_password(&ann).await;
+    let own = database.store(&ann, &ann);
+    store_many_loops(&own, &ann).await;
+    assert_eq!(found(&own, "needle").await, ["s1"]);
+    let client = database.connect_as(&ann, &ann).await;
+    assert_eq!(merge_index(&client).await, 0);
+
+    let database = TestDatabase::create().await;
+    let (schema, [ann, _]) = shared_schema(&database).await;
+    let shared = database.store(&ann, &schema);
+    store_many_loops(&shared, &ann).await;
+    assert_eq!(found(&shared, "needle").await, ["s1"]);
+    let admin = database.connect_as(&database.role("admin"), &schema).await;
+    assert!(merge_index(&admin).await > 0);
+}
+
+/// The server of the tests has LZ4.
+#[tokio::test]
+async fn long_texts_are_compressed_with_lz4() {
+    let database = TestDatabase::create().await;
+    let ann = database.role("ann");
+    database.run_example("owners.sql", &[("owner", &ann)]).await;
+    database.set_password(&ann).await;
+    store_many_loops(&database.store(&ann, &ann), &ann).await;
+    let client = database.connect_as(&ann, &ann).await;
+    let long = "SELECT count(*) FROM loops WHERE pg_column_compression(messages) = 'lz4'";
+    assert_eq!(count(&client, long).await, 1);
 }
 
 /// A schema with the tables of an administrator and two owners, as the example file describes.

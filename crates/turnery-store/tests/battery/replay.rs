@@ -52,7 +52,7 @@ pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) 
     let all = replay_page(world).await;
     let page = all.last().unwrap();
     assert_eq!((all.len(), page.next_cursor.is_none()), (1, true));
-    assert!(page.omits_loops);
+    assert!(!page.has_all_loops);
     let loops = page.loops.iter().map(|record| &record.loop_id);
     let chain = [1, 3, 4].map(|number| loop_id("s1", number));
     assert_eq!(loops.collect::<Vec<_>>(), chain.iter().collect::<Vec<_>>());
@@ -145,7 +145,7 @@ pub(crate) async fn long_loop_is_replayed_in_pages(world: &World) {
     let sizes: Vec<_> = pages.iter().map(|page| page.events.len()).collect();
     // Five of the loop, two of each call, five of the next loop.
     assert_eq!(sizes, [256, 256, 98]);
-    assert!(!pages[0].omits_loops);
+    assert!(pages[0].has_all_loops);
     let loops = pages.iter().map(|page| page.loops.len());
     assert_eq!(loops.collect::<Vec<_>>(), [0, 0, 2]);
     let mut expected = long.events;

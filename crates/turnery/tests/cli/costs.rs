@@ -122,7 +122,7 @@ async fn session_cost_is_reported_for_known_prices() {
     assert_eq!(told["cost"], json!(2.5), "{told}");
 }
 
-/// Returns all `cost`s that the editor receives during a prompt, in order, `null` where there is none.
+/// Returns all `cost`s that the editor receives during a request, in order. Version 2 clears a cost by `null`.
 async fn reported_costs(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
     let before = editor.said.len();
     let answer = editor.request(id, method, params).await;
@@ -130,7 +130,10 @@ async fn reported_costs(editor: &mut Editor, id: u64, method: &str, params: Valu
     let updates = editor.said[before..].iter();
     let updates = updates.map(|message| &message["params"]["update"]);
     let usage = updates.filter(|update| update["sessionUpdate"] == "usage_update");
-    usage.map(|update| update["cost"].clone()).collect()
+    let cost = |update: &Value| update.get("cost").cloned();
+    usage
+        .map(|update| cost(update).unwrap_or_else(|| json!("absent")))
+        .collect()
 }
 
 /// The reported cost of a session covers all prompts and processes; it is absent while a price is unknown,
@@ -174,7 +177,8 @@ async fn editor_receives_session_cost() {
         let shown = reported_costs(&mut editor, 2, method, at.clone()).await;
         // Each replayed prompt has its usage; the cost of the session follows at the end.
         let expected = if method == "session/load" {
-            vec![json!(null), json!(null), json!(null), usd(6.0)]
+            let absent = || json!("absent");
+            vec![absent(), absent(), absent(), usd(6.0)]
         } else {
             Vec::new()
         };
@@ -196,8 +200,8 @@ async fn editor_receives_session_cost() {
     let from =
         json!({"sessionId": id, "cwd": home.project_folder(), "replayFrom": {"type": "start"}});
     let shown = reported_costs(&mut editor, 2, "session/resume", from).await;
-    assert_eq!(shown[..4], [const { Value::Null }; 4]);
-    assert_eq!(shown[4..], [usd(7.5)]);
+    let none = || json!("absent");
+    assert_eq!(shown, [none(), none(), none(), none(), usd(7.5)]);
     editor.close_input().await;
 
     // A model without a price: from then on the cost is unknown.
@@ -207,7 +211,7 @@ async fn editor_receives_session_cost() {
     let set = json!({"sessionId": id, "configId": "model", "value": other});
     reported_costs(&mut editor, 3, "session/set_config_option", set).await;
     let unknown = reported_costs(&mut editor, 4, "session/prompt", prompt).await;
-    assert_eq!(unknown, [json!(null)]);
+    assert_eq!(unknown, [json!("absent")]);
     editor.close_input().await;
 }
 
@@ -218,7 +222,7 @@ async fn stored_session_cost_counts_replaced_responses() {
     let home = Home::new();
     let usage = json!({"input": 100_000, "output": 10_000});
     let turn = |text: &str| json!({"steps": [{"text": text}], "usage": usage});
-    let model = home.scripted_model(json!([turn("one"), turn("two"), turn("three")]));
+    let model = home.scripted_model(json!([turn("1"), turn("2"), turn("3"), turn("4")]));
     write_price(&home, &model, "context_window = 1_000_000\n");
     let args = ["acp", "--model", &model];
     let (mut editor, id) = Editor::with_session(&home, &args).await;
@@ -227,20 +231,26 @@ async fn stored_session_cost_counts_replaced_responses() {
         reported_costs(&mut editor, request, "session/prompt", prompt(text)).await;
     }
     editor.close_input().await;
-    for (method, expected) in [("session/resume", 4.5), ("session/load", 4.5)] {
-        let mut editor = Editor::spawn(&home, &args, &[]);
-        editor.initialize().await;
-        let at = json!({"sessionId": id, "cwd": home.project_folder(), "mcpServers": []});
-        let shown = reported_costs(&mut editor, 2, method, at).await;
-        match method {
-            "session/resume" => {
-                let after = reported_costs(&mut editor, 3, "session/prompt", prompt("and")).await;
-                assert_eq!(after[0]["amount"], expected, "{method}");
-            }
-            _ => assert_eq!(shown.last().unwrap()["amount"], expected, "{shown:?}"),
-        }
-        editor.close_input().await;
-    }
+    let at = json!({"sessionId": id, "cwd": home.project_folder(), "mcpServers": []});
+    let mut editor = Editor::spawn(&home, &args, &[]);
+    editor.initialize().await;
+    reported_costs(&mut editor, 2, "session/resume", at.clone()).await;
+    let resumed = reported_costs(&mut editor, 3, "session/prompt", prompt("and")).await;
+    assert_eq!(resumed[0]["amount"], 4.5);
+    editor.close_input().await;
+    let mut editor = Editor::spawn(&home, &args, &[]);
+    editor.initialize().await;
+    let loaded = reported_costs(&mut editor, 2, "session/load", at.clone()).await;
+    assert_eq!(loaded.last().unwrap()["amount"], 4.5, "{loaded:?}");
+    // A copied history was paid for in its own session.
+    let forked = editor.request(3, "session/fork", at).await;
+    let prompt = json!({
+        "sessionId": forked["result"]["sessionId"],
+        "prompt": [{"type": "text", "text": "go"}],
+    });
+    let own = reported_costs(&mut editor, 4, "session/prompt", prompt).await;
+    assert_eq!(own[0]["amount"], 1.5, "{forked}");
+    editor.close_input().await;
 }
 
 #[tokio::test]
