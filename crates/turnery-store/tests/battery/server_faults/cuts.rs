@@ -14,7 +14,7 @@ use turnery_store::{
 };
 
 /// Names of the operations of [`Scene::run`], in their order.
-const OPERATIONS: [&str; 15] = [
+const OPERATIONS: [&str; 16] = [
     "create",
     "patch",
     "claim",
@@ -29,6 +29,7 @@ const OPERATIONS: [&str; 15] = [
     "postpone an effect",
     "claim after a crash",
     "commit and release",
+    "replay",
     "delete",
 ];
 
@@ -242,6 +243,13 @@ impl Scene {
             ..commit_of(&next.claimed_lane.lane, 3, &records[3])
         };
         assert_eq!(self.store.commit(commit).await?, 4);
+
+        self.begin(point, "replay");
+        let page = self.store.replay_page(&id, None).await?;
+        self.end();
+        let expected = self.direct.replay_page(&id, None).await?;
+        assert_eq!((page.loops.len(), page.has_all_loops), (4, true));
+        assert_eq!((page.loops, page.events), (expected.loops, expected.events));
 
         self.begin(point, "delete");
         assert!(self.store.delete(&id).await?);
