@@ -46,7 +46,7 @@ impl Files for EditorFiles {
                     self.peer.request("fs/read_text_file", &request).await;
                 match reply {
                     Ok(reply) => {
-                        LocalFiles.check_links(path).await?;
+                        LocalFiles.check_links(path)?;
                         return Ok(reply.content);
                     }
                     Err(error) => {
@@ -67,12 +67,11 @@ impl Files for EditorFiles {
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
         Box::pin(async move {
             if self.can_write.load(Ordering::Relaxed) {
-                LocalFiles.check_links(path).await?;
+                LocalFiles.check_links(path)?;
                 let request = WriteTextFileRequest::new(self.session_id.to_string(), path, text);
                 match self.peer.request_unit("fs/write_text_file", &request).await {
                     Ok(()) => {
-                        let checked = LocalFiles.check_links(path).await;
-                        return checked.map_err(|moved| {
+                        return LocalFiles.check_links(path).map_err(|moved| {
                             FileError::Other(format!(
                                 "{moved}. The editor may have written the text there: tell the user"
                             ))

@@ -20,21 +20,18 @@ pub struct LocalFiles;
 
 impl LocalFiles {
     /// Fails if a link has replaced a folder or file in this path since it was resolved. For callers that let
-    /// another program open the file, which would follow links.
-    pub async fn check_links(self, path: &Path) -> Result<(), FileError> {
-        let path = path.to_owned();
-        run_blocking(move || match path.ancestors().any(Path::is_symlink) {
-            false => Ok(()),
-            true => {
-                let target = fs::canonicalize(&path);
-                let target = target.map_or_else(|_| "nowhere".to_owned(), |it| it.display().to_string());
-                let path = path.display();
-                Err(FileError::Other(format!(
-                    "{path} leads to {target} now: a link has taken the place of a folder or file in it"
-                )))
-            }
-        })
-        .await
+    /// another program open the file, which would follow links. Like resolving, this opens no file, so it runs on the
+    /// caller's thread.
+    pub fn check_links(self, path: &Path) -> Result<(), FileError> {
+        if !path.ancestors().any(Path::is_symlink) {
+            return Ok(());
+        }
+        let target = fs::canonicalize(path);
+        let target = target.map_or_else(|_| "nowhere".to_owned(), |it| it.display().to_string());
+        let path = path.display();
+        Err(FileError::Other(format!(
+            "{path} leads to {target} now: a link has taken the place of a folder or file in it"
+        )))
     }
 }
 
@@ -94,7 +91,7 @@ fn file_error(done: &str, path: &Path, error: &io::Error) -> FileError {
     }
 }
 
-/// Disks may hang, so file access never runs on the thread that drives sessions.
+/// Disks may hang, so files are never opened on the thread that drives sessions.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
