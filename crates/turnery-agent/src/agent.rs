@@ -236,12 +236,12 @@ impl Agent {
         let Some(cost) = cost.filter(|cost| cost.lacks_stored_cost()) else {
             return;
         };
-        let report = |loops: &[Arc<LoopRecord>]| {
-            UsageReport::from_records(loops.iter().map(|record| &**record))
-        };
         let report = match history.has_all_loops {
-            true => Ok(report(&history.loops)),
-            false => self.store.loops(id, 0).await.map(|all| report(&all)),
+            true => Ok(UsageReport::from_records(&history.loops)),
+            false => {
+                let all = self.store.loops(id, 0).await;
+                all.map(|all| UsageReport::from_records(&all))
+            }
         };
         if let Err(error) = &report {
             tracing::warn!("the cost of session {id} is unknown: {error}");

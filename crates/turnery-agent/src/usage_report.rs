@@ -1,7 +1,10 @@
 //! Reports the token usage of a session by purpose and model (LASH-105, I8 to I11).
 
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 use turnery_engine::{LoopId, LoopRecord, Message, MessageId, SessionId, Usage, usage::source};
 
 /// Model name for usage without a recorded model.
@@ -33,10 +36,12 @@ impl UsageReport {
     /// Creates the report of these loops: all loops of a session, including rejected ones and branches that
     /// were not chosen (I9). Loops copied from another session are skipped: they are counted there.
     #[must_use]
-    pub fn from_records<'r>(records: impl IntoIterator<Item = &'r LoopRecord>) -> Self {
+    pub fn from_records<'r, R: Borrow<LoopRecord> + 'r>(
+        records: impl IntoIterator<Item = &'r R>,
+    ) -> Self {
         let mut ledger = UsageLedger::default();
-        let here = |record: &&LoopRecord| record.copied_from.is_none();
-        for record in records.into_iter().filter(here) {
+        let records = records.into_iter().map(R::borrow);
+        for record in records.filter(|record| record.copied_from.is_none()) {
             ledger.add_record(record);
         }
         ledger.into_report()

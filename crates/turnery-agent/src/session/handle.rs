@@ -408,9 +408,7 @@ impl Session {
     /// Returns the stored usage of the session; the running loop is not included (LASH-105).
     pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
         let records = self.records().await?;
-        Ok(UsageReport::from_records(
-            records.iter().map(|record| &**record),
-        ))
+        Ok(UsageReport::from_records(&records))
     }
 
     /// Queues a prompt that runs under several configurations at once (LOOP-70); without candidates, under

@@ -147,7 +147,7 @@ impl PromptResult {
     /// summaries.
     #[must_use]
     pub fn usage_report(&self) -> UsageReport {
-        UsageReport::from_records(self.loops.iter().map(|record| &**record))
+        UsageReport::from_records(&self.loops)
     }
 
     /// Returns the usage including child sessions (I7).

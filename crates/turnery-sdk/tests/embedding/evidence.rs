@@ -154,9 +154,7 @@ impl Evidence {
             let records = world.store.loops(&info.id, 0).await.unwrap();
             let stored = StoredSession {
                 spawned_by: info.spawned_by.map(|call| call.session_id),
-                report: ReportFigures::from(&UsageReport::from_records(
-                    records.iter().map(|record| &**record),
-                )),
+                report: ReportFigures::from(&UsageReport::from_records(&records)),
                 records: records.into_iter().map(Arc::unwrap_or_clone).collect(),
             };
             sessions.insert(info.id, stored);

@@ -102,7 +102,9 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             sessions.collect::<Result<Vec<_>, PgError>>()
         })
         .await?;
-    let mut added = 0_u64;
+    let all_loops = waiting
+        .iter()
+        .fold(0_u64, |sum, (_, more)| sum.saturating_add(*more));
     while !waiting.is_empty() {
         let mut loops = 0_u64;
         let size = waiting.iter().take_while(|(_, more)| {
@@ -111,7 +113,6 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             is_room
         });
         let size = size.count();
-        added = added.saturating_add(loops);
         let batch: Vec<_> = waiting.drain(..size).collect();
         let ids: Vec<&str> = batch.iter().map(|(id, _)| id.as_str()).collect();
         // Another search may have added less than what this one must find.
@@ -122,7 +123,7 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
             .await?;
         waiting.extend(missed.into_iter().map(|id| (id, 1)));
     }
-    if added > BATCH_LOOPS {
+    if all_loops > BATCH_LOOPS {
         let merged = shared.run(MERGE_TIMEOUT, async |connection| {
             connection.query(MERGE_INDEX, &[]).await.map(drop)
         });

@@ -64,6 +64,14 @@ impl TestDatabase {
             .await;
     }
 
+    /// Creates a role with a schema of its own, as the example file describes. Returns the name of both.
+    async fn create_owner(&self, name: &str) -> String {
+        let role = self.role(name);
+        self.run_example("owners.sql", &[("owner", &role)]).await;
+        self.set_password(&role).await;
+        role
+    }
+
     fn store(&self, role: &str, schema: &str) -> PostgresStore {
         let address = address_in(&self.name, Some(role), schema);
         PostgresStore::open(PostgresAddress::parse(&address, |_| None).unwrap())
@@ -184,11 +192,8 @@ async fn assert_denied(client: &Client, sql: &str) {
 #[tokio::test]
 async fn owner_of_a_schema_uses_that_schema_only() {
     let database = TestDatabase::create().await;
-    let (ann, bob) = (database.role("ann"), database.role("bob"));
-    for role in [&ann, &bob] {
-        database.run_example("owners.sql", &[("owner", role)]).await;
-        database.set_password(role).await;
-    }
+    let ann = database.create_owner("ann").await;
+    let bob = database.create_owner("bob").await;
     let own = database.store(&ann, &ann);
     use_store(&own, &ann).await;
     own.vacuum().await.unwrap();
@@ -258,9 +263,7 @@ async fn merge_index(client: &Client) -> i64 {
 #[tokio::test]
 async fn large_search_merges_its_index_if_it_may() {
     let database = TestDatabase::create().await;
-    let ann = database.role("ann");
-    database.run_example("owners.sql", &[("owner", &ann)]).await;
-    database.set_password(&ann).await;
+    let ann = database.create_owner("ann").await;
     let own = database.store(&ann, &ann);
     store_many_loops(&own, &ann).await;
     assert_eq!(found(&own, "needle").await, ["s1"]);
@@ -280,9 +283,7 @@ async fn large_search_merges_its_index_if_it_may() {
 #[tokio::test]
 async fn long_texts_are_compressed_with_lz4() {
     let database = TestDatabase::create().await;
-    let ann = database.role("ann");
-    database.run_example("owners.sql", &[("owner", &ann)]).await;
-    database.set_password(&ann).await;
+    let ann = database.create_owner("ann").await;
     store_many_loops(&database.store(&ann, &ann), &ann).await;
     let client = database.connect_as(&ann, &ann).await;
     let long = "SELECT count(*) FROM loops WHERE pg_column_compression(messages) = 'lz4'";

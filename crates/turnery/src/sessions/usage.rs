@@ -40,7 +40,7 @@ pub(super) async fn print_usage(
     store.info(id).await?;
     let loops = store.loops(id, 0).await?;
     super::damage::warn_of_damage(store, id).await?;
-    let report = UsageReport::from_records(loops.iter().map(|record| &**record));
+    let report = UsageReport::from_records(&loops);
     let bill = CostReport::new(&report, price);
     match json {
         true => {

@@ -122,6 +122,11 @@ async fn session_cost_is_reported_for_known_prices() {
     assert_eq!(told["cost"], json!(2.5), "{told}");
 }
 
+/// Stands for the cost of a usage update without one.
+fn absent() -> Value {
+    json!("absent")
+}
+
 /// Returns all `cost`s that the editor receives during a request, in order. Version 2 clears a cost by `null`.
 async fn reported_costs(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
     let before = editor.said.len();
@@ -132,7 +137,7 @@ async fn reported_costs(editor: &mut Editor, id: u64, method: &str, params: Valu
     let usage = updates.filter(|update| update["sessionUpdate"] == "usage_update");
     let cost = |update: &Value| update.get("cost").cloned();
     usage
-        .map(|update| cost(update).unwrap_or_else(|| json!("absent")))
+        .map(|update| cost(update).unwrap_or_else(absent))
         .collect()
 }
 
@@ -177,7 +182,6 @@ async fn editor_receives_session_cost() {
         let shown = reported_costs(&mut editor, 2, method, at.clone()).await;
         // Each replayed prompt has its usage; the cost of the session follows at the end.
         let expected = if method == "session/load" {
-            let absent = || json!("absent");
             vec![absent(), absent(), absent(), usd(6.0)]
         } else {
             Vec::new()
@@ -200,8 +204,7 @@ async fn editor_receives_session_cost() {
     let from =
         json!({"sessionId": id, "cwd": home.project_folder(), "replayFrom": {"type": "start"}});
     let shown = reported_costs(&mut editor, 2, "session/resume", from).await;
-    let none = || json!("absent");
-    assert_eq!(shown, [none(), none(), none(), none(), usd(7.5)]);
+    assert_eq!(shown, [absent(), absent(), absent(), absent(), usd(7.5)]);
     editor.close_input().await;
 
     // A model without a price: from then on the cost is unknown.
@@ -211,7 +214,7 @@ async fn editor_receives_session_cost() {
     let set = json!({"sessionId": id, "configId": "model", "value": other});
     reported_costs(&mut editor, 3, "session/set_config_option", set).await;
     let unknown = reported_costs(&mut editor, 4, "session/prompt", prompt).await;
-    assert_eq!(unknown, [json!("absent")]);
+    assert_eq!(unknown, [absent()]);
     editor.close_input().await;
 }
 
