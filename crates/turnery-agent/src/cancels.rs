@@ -21,6 +21,7 @@ impl Cancels {
     /// Resolves when either token is cancelled.
     pub(crate) async fn cancelled(&self) {
         select! {
+            biased;
             () = self.prompt.cancelled() => {}
             () = self.session.cancelled() => {}
         }

@@ -12,7 +12,7 @@ use crate::{
     history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
     providers,
-    schema_dialect::SchemaDialect,
+    schema_dialect::{DialectSchema, SchemaDialect},
 };
 use model_rules::ModelRules;
 use turnery_engine::{CallIds, Response};
@@ -61,8 +61,13 @@ impl ApiDialect for Anthropic {
         ModelRules::of(&info.name.model).reasoning_scope()
     }
 
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, self.enforces_schemas, request)
+    fn body(
+        &self,
+        info: &ModelInfo,
+        request: &ModelRequest,
+        schemas: &[DialectSchema],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode_request(info, self.enforces_schemas, request, schemas)
     }
 
     fn headers(&self, info: &ModelInfo) -> &'static [(&'static str, &'static str)] {

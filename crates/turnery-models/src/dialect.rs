@@ -4,7 +4,7 @@ use crate::{
     errors::ProviderError,
     history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
-    schema_dialect::SchemaDialect,
+    schema_dialect::{DialectSchema, SchemaDialect},
 };
 use turnery_engine::{CallIds, ModelDelta, Response, ResponseSize};
 
@@ -40,8 +40,20 @@ pub(crate) trait ApiDialect: Send + Sync + 'static {
         ReasoningScope::SameModel
     }
 
+    /// Returns the request body as JSON. `schemas` are those of the request's tools, in their order.
+    fn body(
+        &self,
+        info: &ModelInfo,
+        request: &ModelRequest,
+        schemas: &[DialectSchema],
+    ) -> serde_json::Result<Vec<u8>>;
+
     /// Returns the request body as JSON.
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>>;
+    #[cfg(test)]
+    fn test_body(&self, info: &ModelInfo, request: &ModelRequest) -> Vec<u8> {
+        let schemas = self.schema_dialect(&info.name.model).adapt(&request.tools);
+        self.body(info, request, &schemas).unwrap()
+    }
 
     /// Returns the headers of model calls, besides the key.
     fn headers(&self, _info: &ModelInfo) -> &'static [(&'static str, &'static str)] {

@@ -47,7 +47,7 @@ fn accepted_tools(
         max_output: 8000,
         ..ModelInfo::new(ModelName::new("acme", model), "")
     };
-    let body = dialect.body(&info, &request()).unwrap();
+    let body = dialect.test_body(&info, &request());
     let body: Value = serde_json::from_slice(&body).unwrap();
     let request = ApiRequest {
         host: Some(host),

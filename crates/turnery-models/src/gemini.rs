@@ -9,7 +9,7 @@ mod stream;
 use crate::{
     dialect::{ApiDescriptor, ApiDialect},
     model::{ModelInfo, ModelRequest},
-    schema_dialect::SchemaDialect,
+    schema_dialect::{DialectSchema, SchemaDialect},
 };
 use turnery_engine::CallIds;
 
@@ -43,8 +43,13 @@ impl ApiDialect for Gemini {
         SchemaDialect::Gemini
     }
 
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, self.has_user_limit, request)
+    fn body(
+        &self,
+        info: &ModelInfo,
+        request: &ModelRequest,
+        schemas: &[DialectSchema],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode_request(info, self.has_user_limit, request, schemas)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::GeminiReader {

@@ -12,7 +12,10 @@ use crate::{
     scripted::ScriptedModel,
 };
 use futures_util::future::BoxFuture;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 use turnery_engine::Price;
 
 /// All available models.
@@ -22,6 +25,14 @@ pub struct ModelRegistry {
     own: Vec<Arc<dyn Model>>,
     overrides: ModelOverrides,
     fallback: Vec<ModelName>,
+    last_lookup: Mutex<Option<CatalogueLookup>>,
+}
+
+/// Last lookup of a price in the catalogue: each turn has several for the same model.
+struct CatalogueLookup {
+    base_url: String,
+    model: String,
+    price: Option<CataloguePrice>,
 }
 
 /// Output limit of models without a known one, also sent to servers without a key: a model on one's own machine that does
@@ -69,6 +80,7 @@ impl ModelRegistry {
             own: Vec::new(),
             overrides: ModelOverrides::default(),
             fallback: Vec::new(),
+            last_lookup: Mutex::default(),
         }
     }
 
@@ -136,7 +148,7 @@ impl ModelRegistry {
         }
         let providers = self.providers.current();
         let provider = providers.iter().find(|it| it.name == name.provider)?;
-        if let Some(known) = model_catalogue::price_at(&provider.base_url, &name.model) {
+        if let Some(known) = self.catalogue_price(&provider.base_url, &name.model) {
             let CataloguePrice {
                 price,
                 source: page,
@@ -146,6 +158,24 @@ impl ModelRegistry {
         }
         let served = self.providers.served_model(provider, &name.model)?;
         Some((served.price?, PriceSource::Provider))
+    }
+
+    fn catalogue_price(&self, base_url: &str, model: &str) -> Option<CataloguePrice> {
+        let last = self.last_lookup.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last
+            && last.base_url == base_url
+            && last.model == model
+        {
+            return last.price;
+        }
+        let price = model_catalogue::price_at(base_url, model);
+        *last = Some(CatalogueLookup {
+            base_url: base_url.to_owned(),
+            model: model.to_owned(),
+            price,
+        });
+        price
     }
 
     /// Returns true if the user configured the price of a model.

@@ -20,7 +20,7 @@ use crate::{
     history::ReasoningScope,
     model::{ModelInfo, ModelRequest},
     providers,
-    schema_dialect::SchemaDialect,
+    schema_dialect::{DialectSchema, SchemaDialect},
 };
 use quirks::Quirks;
 use turnery_engine::CallIds;
@@ -75,9 +75,13 @@ impl ApiDialect for OpenAi {
         self.quirks.reasoning_scope
     }
 
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        let schemas = self.schema_dialect(&info.name.model);
-        request::encode_request(info, &self.quirks, self.enforces_schemas, schemas, request)
+    fn body(
+        &self,
+        info: &ModelInfo,
+        request: &ModelRequest,
+        schemas: &[DialectSchema],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode_request(info, &self.quirks, self.enforces_schemas, request, schemas)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::OpenAiReader {

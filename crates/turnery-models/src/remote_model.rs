@@ -10,7 +10,7 @@ use crate::{
     provider::CallLimits,
     response_accumulator::block_number,
     retry::{AttemptError, RetryPolicy},
-    schema_dialect::{SchemaDialect, restore_property_names},
+    schema_dialect::{SchemaCache, SchemaDialect, restore_property_names},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -27,6 +27,7 @@ pub(crate) struct RemoteModel<D> {
     pub(crate) endpoint: Endpoint,
     pub(crate) retry: RetryPolicy,
     pub(crate) dialect: D,
+    schemas: SchemaCache,
 }
 
 impl<D: ApiDialect> Model for RemoteModel<D> {
@@ -40,7 +41,9 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
         out: ModelEventSender,
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
         Box::pin(async move {
-            let body = self.dialect.body(&self.info, &request).map_err(|error| {
+            let schemas = self.schemas.schemas(&request.tools);
+            let body = self.dialect.body(&self.info, &request, &schemas);
+            let body = body.map_err(|error| {
                 let message = format!("The request cannot be written as JSON: {error}.");
                 ModelError::new(ModelErrorKind::BadRequest, message)
             })?;
@@ -49,7 +52,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
             let scope = self.dialect.reasoning_scope(&self.info);
             let fingerprint = fingerprint(&self.info, &request, scope);
             let limits = request.answer_limits;
-            let renamed = match self.dialect.schema_dialect(&self.info.name.model) {
+            let renamed = match self.schemas.dialect {
                 SchemaDialect::Anthropic => Some(request.tools.clone()),
                 SchemaDialect::OpenAi | SchemaDialect::Gemini | SchemaDialect::Moonshot => None,
             };
@@ -208,7 +211,7 @@ fn join_responses(before: Response, next: Response) -> Response {
     }
 }
 
-impl<D> RemoteModel<D> {
+impl<D: ApiDialect> RemoteModel<D> {
     /// Creates a model with the retry policy of `limits`.
     pub(crate) fn new(
         info: ModelInfo,
@@ -216,11 +219,13 @@ impl<D> RemoteModel<D> {
         limits: &CallLimits,
         dialect: D,
     ) -> Self {
+        let schemas = SchemaCache::new(dialect.schema_dialect(&info.name.model));
         Self {
             info,
             endpoint,
             retry: limits.retry.clone(),
             dialect,
+            schemas,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     model::{ModelInfo, ModelRequest},
     openai::quirks::LimitField,
     providers,
-    schema_dialect::SchemaDialect,
+    schema_dialect::{DialectSchema, SchemaDialect},
 };
 use turnery_engine::CallIds;
 
@@ -81,8 +81,13 @@ impl ApiDialect for Responses {
         SchemaDialect::OpenAi
     }
 
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::encode_request(info, self.host, request)
+    fn body(
+        &self,
+        info: &ModelInfo,
+        request: &ModelRequest,
+        schemas: &[DialectSchema],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode_request(info, self.host, request, schemas)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::ResponsesReader {
@@ -121,8 +126,8 @@ mod tests {
             turn_id: None,
             message,
         })]);
-        let body = Responses::new(url, has_user_limit).body(&info, &request);
-        serde_json::from_slice(&body.unwrap()).unwrap()
+        let body = Responses::new(url, has_user_limit).test_body(&info, &request);
+        serde_json::from_slice(&body).unwrap()
     }
 
     /// Reasoning or text after a call ends its group of calls for DeepSeek: pydantic/pydantic-ai#7448.

@@ -3,6 +3,7 @@
 //!
 //! What is left out only loosens a schema: a tool checks its arguments itself.
 
+mod cache;
 mod property_names;
 mod root;
 mod subset;
@@ -10,11 +11,13 @@ mod subset;
 mod tests;
 mod well_formed;
 
+pub(crate) use cache::SchemaCache;
 pub(crate) use property_names::restore_property_names;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnery_engine::ToolSchema;
+use std::sync::Arc;
+use turnery_engine::{ToolSchema, ToolSpec};
 
 /// Part of JSON Schema that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +40,13 @@ pub(crate) enum SchemaDialect {
 /// Schema of a tool in the dialect of a provider.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum DialectSchema<'a> {
+pub(crate) enum DialectSchema {
     /// The schema as the tool declares it.
-    Unchanged(&'a ToolSchema),
-    Adapted(Value),
+    Unchanged(ToolSchema),
+    Adapted(ToolSchema),
 }
 
-impl DialectSchema<'_> {
+impl DialectSchema {
     pub(crate) fn is_unchanged(&self) -> bool {
         match self {
             Self::Unchanged(_) => true,
@@ -67,12 +70,13 @@ impl SchemaDialect {
         }
     }
 
-    /// Returns the schema in this dialect. A schema that is within the dialect is passed through.
-    pub(crate) fn adapt(self, schema: &ToolSchema) -> DialectSchema<'_> {
-        match self.accepts(schema) {
-            true => DialectSchema::Unchanged(schema),
-            false => DialectSchema::Adapted(self.convert(schema)),
-        }
+    /// Returns the schemas of tools in this dialect. A schema that is within the dialect is passed through.
+    pub(crate) fn adapt(self, tools: &[ToolSpec]) -> Arc<[DialectSchema]> {
+        let adapt = |tool: &ToolSpec| match self.accepts(&tool.schema) {
+            true => DialectSchema::Unchanged(tool.schema.clone()),
+            false => DialectSchema::Adapted(self.convert(&tool.schema).into()),
+        };
+        tools.iter().map(adapt).collect()
     }
 
     fn accepts(self, schema: &Value) -> bool {

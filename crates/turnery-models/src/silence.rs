@@ -8,8 +8,16 @@ use crate::{
     model::{ModelEventSender, SilenceNotice},
     provider::CallLimits,
 };
-use std::{future::Future, pin::pin, time::Duration};
-use tokio::time::{Instant, timeout_at};
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
+use tokio::{
+    task::coop::unconstrained,
+    time::{Instant, Sleep, sleep_until},
+};
 
 /// Upper bound of all limits: later instants cannot be represented on every clock.
 const MAX_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -61,16 +69,21 @@ pub(crate) struct SilenceTimer<'a> {
     is_connected: bool,
     /// Length of the silence at the next notice.
     next_notice: Duration,
+    /// Timer that wakes the call at the next deadline. Content that arrives moves the deadline, but not the timer: it
+    /// then fires too early, once in a while, which is cheaper than to set it for every delta.
+    timer: Pin<Box<Sleep>>,
 }
 
 impl<'a> SilenceTimer<'a> {
     pub(crate) fn new(limits: SilenceLimits, out: Option<&'a ModelEventSender>) -> Self {
+        let now = Instant::now();
         Self {
             limits,
             out,
-            content_at: Instant::now(),
+            content_at: now,
             is_connected: false,
             next_notice: limits.notice,
+            timer: Box::pin(sleep_until(now + limits.notice)),
         }
     }
 
@@ -113,7 +126,16 @@ impl<'a> SilenceTimer<'a> {
                 continue;
             }
             let until = idle_until.min(content_until).min(notice_at);
-            if let Ok(done) = timeout_at(until, &mut next).await {
+            if self.timer.is_elapsed() || self.timer.deadline() > until {
+                self.timer.as_mut().reset(until);
+            }
+            let timer = &mut self.timer;
+            let done = poll_fn(|cx| match next.as_mut().poll(cx) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                // Even if `next` has used up the task's budget, or it might postpone the timer forever.
+                Poll::Pending => pin!(unconstrained(timer.as_mut())).poll(cx).map(|()| None),
+            });
+            if let Some(done) = done.await {
                 return Ok(done);
             }
         }

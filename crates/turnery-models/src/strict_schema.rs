@@ -179,7 +179,7 @@ mod tests {
         ]
         .into();
         let info = ModelInfo::new(ModelName::new("p", model), "p");
-        let body = dialect.body(&info, &request).unwrap();
+        let body = dialect.test_body(&info, &request);
         let body: Value = serde_json::from_slice(&body).unwrap();
         let tools = body["tools"].as_array().unwrap();
         let marks = tools.iter().map(|tool| match tool.get("function") {

@@ -280,3 +280,23 @@ fn price_of_the_list_is_used_where_no_other_is_known() {
     );
     assert_eq!(source("offline").map(|it| it.1), Some(PriceSource::BuiltIn));
 }
+
+/// The last price is kept, since each turn asks for it several times; another model or server has another price.
+#[test]
+fn kept_price_is_that_of_the_model_at_its_server() {
+    let provider = |name: &str, url: &str| ProviderConfig::new(name, Api::OpenAi, url);
+    let registry = ModelRegistry::new(vec![
+        provider("openai", "https://api.openai.com/v1"),
+        provider("proxy", "https://proxy.test/v1"),
+    ]);
+    let input = |name: &str| {
+        let price = registry.price(&name.parse().expect("a name"));
+        price.map(|price| price.input)
+    };
+    for _ in 0..2 {
+        assert_eq!(input("openai/gpt-5"), Some(1_250_000));
+        assert_eq!(input("openai/gpt-5-mini"), Some(250_000));
+        assert_eq!(input("proxy/gpt-5-mini"), None);
+        assert_eq!(input("proxy/gpt-5"), None);
+    }
+}

@@ -11,7 +11,7 @@ use crate::{
     history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
     http,
     response_accumulator::args_as_object,
-    schema_dialect::{DialectSchema, SchemaDialect},
+    schema_dialect::DialectSchema,
     strict_schema::is_enforceable,
 };
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub(super) struct MessageParam<'a> {
 struct ToolParam<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: DialectSchema<'a>,
+    input_schema: &'a DialectSchema,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,6 +131,7 @@ pub(super) fn encode_request(
     info: &ModelInfo,
     enforces_schemas: bool,
     request: &ModelRequest,
+    schemas: &[DialectSchema],
 ) -> serde_json::Result<Vec<u8>> {
     let rules = ModelRules::of(&info.name.model);
     let enforces_schemas = enforces_schemas && rules.enforces_schemas;
@@ -150,7 +151,7 @@ pub(super) fn encode_request(
         stream: true,
         system,
         messages,
-        tools: tool_params(request, enforces_schemas),
+        tools: tool_params(request, schemas, enforces_schemas),
         tool_choice: match request.tool_choice {
             _ if request.tools.is_empty() => None,
             ToolChoice::Auto => None,
@@ -168,11 +169,14 @@ pub(super) fn encode_request(
 }
 
 /// Returns the tools, of which the last marks the end of a prefix that sessions with other instructions share.
-fn tool_params(request: &ModelRequest, enforces_schemas: bool) -> Vec<ToolParam<'_>> {
+fn tool_params<'a>(
+    request: &'a ModelRequest,
+    schemas: &'a [DialectSchema],
+    enforces_schemas: bool,
+) -> Vec<ToolParam<'a>> {
     let last = request.tools.len();
     let mut params = Vec::with_capacity(last);
-    for (at, tool) in request.tools.iter().enumerate() {
-        let input_schema = SchemaDialect::Anthropic.adapt(&tool.schema);
+    for (at, (tool, input_schema)) in request.tools.iter().zip(schemas).enumerate() {
         params.push(ToolParam {
             name: &tool.name,
             description: &tool.description,

@@ -8,6 +8,7 @@ use crate::{
 use std::{collections::VecDeque, time::Duration};
 use tokio::{
     sync::mpsc::Receiver,
+    task::consume_budget,
     time::{Instant, advance, sleep},
 };
 use turnery_engine::{CallIds, ModelErrorKind};
@@ -75,6 +76,17 @@ impl ByteSource for PingFlood {
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         advance(seconds(1)).await;
         Ok(Some(Bytes::from_static(PING.as_bytes())))
+    }
+}
+
+/// Byte source that yields nothing and uses up the budget of its task whenever it is polled.
+struct BusySource;
+
+impl ByteSource for BusySource {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        loop {
+            consume_budget().await;
+        }
     }
 }
 
@@ -206,6 +218,30 @@ async fn slow_content_between_pings_resets_the_clocks() {
     assert_eq!(ended.unwrap().text(), "word ".repeat(10));
     let each = [(20, false), (40, true), (80, true)];
     assert_eq!(notices(&events), each.repeat(10));
+}
+
+/// A ping that arrives together with a notice moves the next deadline beyond that of the content after it.
+#[tokio::test(start_paused = true)]
+async fn notice_after_content_is_not_late() {
+    let chunks = [
+        (25, PING.to_owned()),
+        (15, PING.to_owned()),
+        (1, text_event("Hi")),
+        (25, PING.to_owned()),
+        (0, DONE.to_owned()),
+    ];
+    let (ended, events) = read_response(&mut ScriptedSource::new(chunks)).await;
+    assert_eq!(ended.unwrap().text(), "Hi");
+    assert_eq!(notices(&events), [(20, false), (40, true), (20, false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_source_does_not_postpone_the_idle_limit() {
+    let reading = tokio::spawn(async { read_response(&mut BusySource).await.0 });
+    tokio::task::yield_now().await;
+    advance(seconds(31)).await;
+    let error = reading.await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
 }
 
 #[tokio::test(start_paused = true)]

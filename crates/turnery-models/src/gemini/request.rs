@@ -10,7 +10,7 @@ use crate::{
     history::{CallResult, HistoryItem, InputContent, ReasoningScope, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
-    schema_dialect::{DialectSchema, SchemaDialect},
+    schema_dialect::DialectSchema,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -113,7 +113,7 @@ struct DeclaredTools<'a> {
 struct FunctionDeclaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: DialectSchema<'a>,
+    parameters_json_schema: &'a DialectSchema,
 }
 
 #[derive(Serialize)]
@@ -152,6 +152,7 @@ pub(super) fn encode_request(
     info: &ModelInfo,
     has_user_limit: bool,
     request: &ModelRequest,
+    schemas: &[DialectSchema],
 ) -> serde_json::Result<Vec<u8>> {
     let generation = Generation::of(&info.name.model);
     let knows_limit = has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
@@ -169,7 +170,7 @@ pub(super) fn encode_request(
         contents: build_contents(info, generation, request),
         tools: (!request.tools.is_empty()).then(|| {
             [DeclaredTools {
-                function_declarations: request.tools.iter().map(declaration).collect(),
+                function_declarations: declarations(request, schemas),
             }]
         }),
         tool_config: mode.map(|mode| ToolConfig {
@@ -184,12 +185,17 @@ pub(super) fn encode_request(
     })
 }
 
-fn declaration(tool: &ToolSpec) -> FunctionDeclaration<'_> {
-    FunctionDeclaration {
+fn declarations<'a>(
+    request: &'a ModelRequest,
+    schemas: &'a [DialectSchema],
+) -> Vec<FunctionDeclaration<'a>> {
+    let tools = request.tools.iter().zip(schemas);
+    let declare = |(tool, schema): (&'a ToolSpec, &'a DialectSchema)| FunctionDeclaration {
         name: &tool.name,
         description: &tool.description,
-        parameters_json_schema: SchemaDialect::Gemini.adapt(&tool.schema),
-    }
+        parameters_json_schema: schema,
+    };
+    tools.map(declare).collect()
 }
 
 /// Returns the thinking parameters. Models that do not think refuse them.

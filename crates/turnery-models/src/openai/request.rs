@@ -7,8 +7,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest, Thinking, ToolChoice, http, model_catalogue,
-    schema_dialect::{DialectSchema, SchemaDialect},
-    strict_schema::is_enforceable,
+    schema_dialect::DialectSchema, strict_schema::is_enforceable,
 };
 use serde::Serialize;
 use turnery_engine::ToolSpec;
@@ -53,7 +52,7 @@ struct ChatTool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: DialectSchema<'a>,
+    parameters: &'a DialectSchema,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
 }
@@ -62,8 +61,8 @@ pub(super) fn encode_request(
     info: &ModelInfo,
     quirks: &Quirks,
     enforces_schemas: bool,
-    schemas: SchemaDialect,
     request: &ModelRequest,
+    schemas: &[DialectSchema],
 ) -> serde_json::Result<Vec<u8>> {
     let sends_limit = quirks.has_user_limit || model_catalogue::look_up(&info.name.model).is_some();
     let limit = |field| (sends_limit && quirks.limit == field).then_some(info.max_output);
@@ -85,7 +84,8 @@ pub(super) fn encode_request(
         }),
         tools: tools
             .iter()
-            .map(|tool| chat_tool(tool, schemas, enforces_schemas))
+            .zip(schemas)
+            .map(|(tool, schema)| chat_tool(tool, schema, enforces_schemas))
             .collect(),
         tool_choice: match tools.is_empty() {
             true => None,
@@ -102,8 +102,11 @@ pub(super) fn encode_request(
     })
 }
 
-fn chat_tool(tool: &ToolSpec, schemas: SchemaDialect, enforces_schemas: bool) -> ChatTool<'_> {
-    let parameters = schemas.adapt(&tool.schema);
+fn chat_tool<'a>(
+    tool: &'a ToolSpec,
+    parameters: &'a DialectSchema,
+    enforces_schemas: bool,
+) -> ChatTool<'a> {
     ChatTool {
         r#type: "function",
         function: ToolFunction {

@@ -64,8 +64,8 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 
 /// Returns the body of a request to `model` on the host, which must accept it.
 fn body(host: &str, model: &str, request: &ModelRequest) -> Value {
-    let bytes = OpenAi::new(host, model, false).body(&info(model), request);
-    let body = serde_json::from_slice(&bytes.unwrap()).unwrap();
+    let bytes = OpenAi::new(host, model, false).test_body(&info(model), request);
+    let body = serde_json::from_slice(&bytes).unwrap();
     hosts::assert_accepted(host, &body);
     body
 }

@@ -7,8 +7,7 @@ use super::{
 };
 use crate::{
     ModelInfo, ModelRequest, Thinking, ToolChoice, http, model_catalogue,
-    schema_dialect::{DialectSchema, SchemaDialect},
-    strict_schema::is_enforceable,
+    schema_dialect::DialectSchema, strict_schema::is_enforceable,
 };
 use serde::Serialize;
 use turnery_engine::ToolSpec;
@@ -46,7 +45,7 @@ struct FunctionTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: DialectSchema<'a>,
+    parameters: &'a DialectSchema,
     /// Never left out: the API takes that for true.
     strict: bool,
 }
@@ -63,6 +62,7 @@ pub(super) fn encode_request(
     info: &ModelInfo,
     host: ResponsesHost,
     request: &ModelRequest,
+    schemas: &[DialectSchema],
 ) -> serde_json::Result<Vec<u8>> {
     let model = info.name.model.as_str();
     let is_known = model_catalogue::look_up(model).is_some();
@@ -85,7 +85,8 @@ pub(super) fn encode_request(
         tools: request
             .tools
             .iter()
-            .map(|tool| function_tool(tool, host.enforces_schemas))
+            .zip(schemas)
+            .map(|(tool, schema)| function_tool(tool, schema, host.enforces_schemas))
             .collect(),
         tool_choice: match request.tool_choice {
             _ if request.tools.is_empty() => None,
@@ -105,8 +106,11 @@ pub(super) fn encode_request(
     })
 }
 
-fn function_tool(tool: &ToolSpec, enforces_schemas: bool) -> FunctionTool<'_> {
-    let parameters = SchemaDialect::OpenAi.adapt(&tool.schema);
+fn function_tool<'a>(
+    tool: &'a ToolSpec,
+    parameters: &'a DialectSchema,
+    enforces_schemas: bool,
+) -> FunctionTool<'a> {
     FunctionTool {
         r#type: "function",
         name: &tool.name,

@@ -5,7 +5,7 @@ use super::{DialectSchema, SchemaDialect, restore_property_names};
 use crate::providers;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use turnery_engine::{Content, ModelStop, Response, ToolCall, ToolSchema, ToolSpec};
+use turnery_engine::{Content, ModelStop, Response, ToolCall, ToolSpec};
 
 const ALL: [SchemaDialect; 4] = [
     SchemaDialect::Anthropic,
@@ -16,10 +16,10 @@ const ALL: [SchemaDialect; 4] = [
 
 /// Returns the schema in the dialect, and whether it was passed through.
 fn adapt(dialect: SchemaDialect, schema: &Value) -> (Value, bool) {
-    let schema = ToolSchema::from(schema.clone());
-    match dialect.adapt(&schema) {
+    let tool = ToolSpec::new("t", "", schema.clone());
+    match &dialect.adapt(&[tool])[0] {
         DialectSchema::Unchanged(schema) => ((**schema).clone(), true),
-        DialectSchema::Adapted(schema) => (schema, false),
+        DialectSchema::Adapted(schema) => ((**schema).clone(), false),
     }
 }
 

@@ -100,8 +100,8 @@ fn document_is_sent_as_a_file() {
     ];
     let mut info = info("gpt-5");
     info.documents = true;
-    let body = OpenAi::new(OPENAI, "gpt-5", false).body(&info, &request(history));
-    let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
+    let body = OpenAi::new(OPENAI, "gpt-5", false).test_body(&info, &request(history));
+    let body: Value = serde_json::from_slice(&body).unwrap();
     let file = |name: &str| {
         json!({"type": "file", "file": {
             "filename": name, "file_data": "data:application/pdf;base64,JVBE"}})
@@ -121,8 +121,8 @@ fn text_only_model_gets_no_picture() {
         images: false,
         ..info("m1")
     };
-    let bytes = OpenAi::new(UNKNOWN, "m1", false).body(&blind, &history);
-    let sent: Value = serde_json::from_slice(&bytes.unwrap()).unwrap();
+    let bytes = OpenAi::new(UNKNOWN, "m1", false).test_body(&blind, &history);
+    let sent: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         sent["messages"][1]["content"],
         "see\n\n[image (image/png) omitted: this model does not accept images]"
