@@ -48,7 +48,7 @@ pub(crate) trait ApiDialect: Send + Sync + 'static {
         schemas: &[DialectSchema],
     ) -> serde_json::Result<Vec<u8>>;
 
-    /// Returns the request body as JSON.
+    /// Returns the request body as JSON, with the schemas adapted for this request alone.
     #[cfg(test)]
     fn test_body(&self, info: &ModelInfo, request: &ModelRequest) -> Vec<u8> {
         let schemas = self.schema_dialect(&info.name.model).adapt(&request.tools);

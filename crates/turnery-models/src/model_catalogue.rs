@@ -117,23 +117,16 @@ struct CatalogueEntry {
     price: Option<Price>,
 }
 
-/// Any row but a model's.
+/// Any row but a model's: a date, a provider whose models follow, or a family.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum OutlineRow<'a> {
-    Date {
-        date: &'a str,
-    },
-    /// The models that follow are this provider's.
-    Provider {
-        #[serde(borrow)]
-        domains: Vec<&'a str>,
-        source: &'a str,
-    },
-    Family {
-        family: &'a str,
-        like: &'a str,
-    },
+#[serde(deny_unknown_fields)]
+struct OutlineRow<'a> {
+    date: Option<&'a str>,
+    #[serde(borrow)]
+    domains: Option<Vec<&'a str>>,
+    source: Option<&'a str>,
+    family: Option<&'a str>,
+    like: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -190,14 +183,24 @@ impl Catalogue {
                 continue;
             }
             match serde_json::from_str(line) {
-                Ok(OutlineRow::Date { date: read }) => date = read,
-                Ok(OutlineRow::Provider { domains, source }) => providers.push(CatalogueProvider {
+                Ok(OutlineRow {
+                    date: Some(read), ..
+                }) => date = read,
+                Ok(OutlineRow {
+                    domains: Some(domains),
+                    source: Some(source),
+                    ..
+                }) => providers.push(CatalogueProvider {
                     domains,
                     source,
                     models: Vec::new(),
                 }),
-                Ok(OutlineRow::Family { family, like }) => families.push((family, like)),
-                Err(_) => {}
+                Ok(OutlineRow {
+                    family: Some(family),
+                    like: Some(like),
+                    ..
+                }) => families.push((family, like)),
+                Ok(_) | Err(_) => {}
             }
         }
         Self {
@@ -221,7 +224,8 @@ impl Catalogue {
 impl CatalogueModel {
     /// Returns the model of a row; `None` if the row is another's.
     fn find(row: &'static str) -> Option<Self> {
-        let (name, _) = row.strip_prefix(r#"{"model": ""#)?.split_once('"')?;
+        let rest = row.strip_prefix(r#"{"model": ""#)?;
+        let name = rest.get(..rest.bytes().position(|byte| byte == b'"')?)?;
         Some(Self {
             name,
             bare_name: bare_name(name),
@@ -305,8 +309,10 @@ fn are_same_names(a: &str, b: &str) -> bool {
 
 /// Returns the name without the path of its maker (`anthropic/`) and without a variant (`:free`).
 fn bare_name(name: &str) -> &str {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    last.split(':').next().unwrap_or(last)
+    let start = name.bytes().rposition(|byte| byte == b'/');
+    let last = start.and_then(|at| name.get(at + 1..)).unwrap_or(name);
+    let end = last.bytes().position(|byte| byte == b':');
+    end.and_then(|at| last.get(..at)).unwrap_or(last)
 }
 
 /// Returns the facts about `model`; accepts names of resellers (`anthropic/claude-sonnet-4.5`) and of releases. Unlisted

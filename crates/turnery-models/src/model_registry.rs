@@ -291,10 +291,10 @@ impl ModelRegistry {
     /// [`with_model`](Self::with_model), then `offline`.
     #[must_use]
     pub fn list_models(&self) -> Vec<ModelInfo> {
-        let providers = self.providers.offered();
+        let providers = self.providers.current();
         providers
             .iter()
-            .filter(|provider| provider.require_key().is_ok())
+            .filter(|provider| self.is_listed(provider))
             .flat_map(|provider| {
                 let server = ServerFacts::new(provider);
                 let info = move |model| {
@@ -305,6 +305,27 @@ impl ModelRegistry {
             .chain(self.own.iter().map(|own| own.info().clone()))
             .chain([OfflineModel::default().info().clone()])
             .collect()
+    }
+
+    /// Returns the names of the models that [`list_models`](Self::list_models) returns, in the same order.
+    #[must_use]
+    pub fn list_names(&self) -> Vec<ModelName> {
+        let providers = self.providers.current();
+        let listed = providers.iter().filter(|provider| self.is_listed(provider));
+        listed
+            .flat_map(|provider| {
+                let name = |model| ModelName::new(&provider.name, model);
+                provider.models.iter().map(name)
+            })
+            .chain(self.own.iter().map(|own| own.info().name.clone()))
+            .chain([OfflineModel::default().info().name.clone()])
+            .collect()
+    }
+
+    fn is_listed(&self, provider: &ProviderConfig) -> bool {
+        !provider.models.is_empty()
+            && self.providers.is_offered(provider)
+            && provider.require_key().is_ok()
     }
 
     /// Returns the known facts about a model of `provider`: built-in ones, then what its server states, then the user's.

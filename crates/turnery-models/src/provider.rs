@@ -15,8 +15,8 @@ pub trait ProviderSource: Send + Sync + 'static {
     /// Starts the work that [`current`](Self::current) would wait for. Must not block.
     fn prefetch(&self) {}
 
-    /// Finds out which servers without a key respond and which models they serve, for [`offered`](Self::offered). Takes a
-    /// short and bounded time.
+    /// Finds out which servers without a key respond and which models they serve, for [`is_offered`](Self::is_offered).
+    /// Takes a short and bounded time.
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
@@ -26,9 +26,9 @@ pub trait ProviderSource: Send + Sync + 'static {
         None
     }
 
-    /// Returns the providers whose models should be offered, as far as known. Must not block for long.
-    fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.current()
+    /// Returns true if the models of a provider should be offered, as far as known. Must not block.
+    fn is_offered(&self, _provider: &ProviderConfig) -> bool {
+        true
     }
 
     /// Returns what the server of a provider has stated about a model, as far as known. Must not block.

@@ -69,8 +69,8 @@ pub(crate) struct SilenceTimer<'a> {
     is_connected: bool,
     /// Length of the silence at the next notice.
     next_notice: Duration,
-    /// Timer that wakes the call at the next deadline. Content that arrives moves the deadline, but not the timer: it
-    /// then fires too early, once in a while, which is cheaper than to set it for every delta.
+    /// Timer that wakes the call at the next deadline. Content moves the deadline, but not the timer, which therefore
+    /// fires too early at times. That costs less than setting it for every delta.
     timer: Pin<Box<Sleep>>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> SilenceTimer<'a> {
             let timer = &mut self.timer;
             let done = poll_fn(|cx| match next.as_mut().poll(cx) {
                 Poll::Ready(done) => Poll::Ready(Some(done)),
-                // Even if `next` has used up the task's budget, or it might postpone the timer forever.
+                // Unconstrained, since `next` may use up the task's budget at every poll.
                 Poll::Pending => pin!(unconstrained(timer.as_mut())).poll(cx).map(|()| None),
             });
             if let Some(done) = done.await {

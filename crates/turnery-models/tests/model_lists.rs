@@ -2,10 +2,12 @@
 
 mod server;
 
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use server::{event_response, hello_request};
 use std::{
     collections::HashMap,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +17,7 @@ use tokio::{
 };
 use turnery_models::{
     Api, DEFAULT_MAX_OUTPUT, ModelEventSender, ModelName, ModelRegistry, PriceSource,
-    ProviderConfig, ProviderSource, ServedModel, served_models,
+    ProviderConfig, ProviderSource, Scenario, ScriptedModel, ServedModel, served_models,
 };
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -281,9 +283,50 @@ fn price_of_the_list_is_used_where_no_other_is_known() {
     assert_eq!(source("offline").map(|it| it.1), Some(PriceSource::BuiltIn));
 }
 
-/// The last price is kept, since each turn asks for it several times; another model or server has another price.
+/// Providers of which `quiet` should not be offered.
+struct OneQuiet(Arc<[ProviderConfig]>);
+
+impl ProviderSource for OneQuiet {
+    fn current(&self) -> Arc<[ProviderConfig]> {
+        Arc::clone(&self.0)
+    }
+
+    fn is_offered(&self, provider: &ProviderConfig) -> bool {
+        provider.name != "quiet"
+    }
+}
+
+/// The names come without the facts, which take longer.
 #[test]
-fn kept_price_is_that_of_the_model_at_its_server() {
+fn listed_names_are_those_of_the_listed_models() {
+    let provider = |name: &str, key: Option<&str>, hint: &str, models: &[&str]| ProviderConfig {
+        key: key.map(SecretString::from),
+        key_hint: hint.to_owned(),
+        models: models.iter().map(|&model| model.to_owned()).collect(),
+        ..ProviderConfig::new(name, Api::OpenAi, "http://127.0.0.1:9/v1")
+    };
+    let registry = ModelRegistry::from_source(Arc::new(OneQuiet(Arc::from([
+        provider("first", Some("k"), "KEY", &["b", "a"]),
+        provider("keyless", None, "", &["c"]),
+        provider("locked", None, "KEY", &["d"]),
+        provider("quiet", None, "", &["e"]),
+        provider("empty", None, "", &[]),
+    ]))));
+    let scenario = json!({"name": "own", "answers": [{}]}).to_string();
+    let scenario = Scenario::parse(&scenario, Path::new("own.json")).expect("a scenario");
+    let registry = registry.with_model(Arc::new(ScriptedModel::new(scenario)));
+    let names = ["first/b", "first/a", "keyless/c", "scripted/own", "offline"];
+    let listed = registry.list_models();
+    let listed: Vec<String> = listed.iter().map(|it| it.name.to_string()).collect();
+    assert_eq!(listed, names);
+    let listed = registry.list_names();
+    let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
+    assert_eq!(listed, names);
+}
+
+/// Prices asked for in turn are not mixed up: another model or server has another price.
+#[test]
+fn price_is_that_of_the_model_at_its_server() {
     let provider = |name: &str, url: &str| ProviderConfig::new(name, Api::OpenAi, url);
     let registry = ModelRegistry::new(vec![
         provider("openai", "https://api.openai.com/v1"),

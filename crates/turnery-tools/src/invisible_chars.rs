@@ -35,7 +35,8 @@ pub fn escape_invisible_line(text: &str) -> Cow<'_, str> {
 
 fn escape(text: &str, one_line: bool) -> Cow<'_, str> {
     let is_odd = |c: char| match c {
-        '\n' => false,
+        // Fast path for printable ASCII.
+        ' '..='~' | '\n' => false,
         LINE_BREAK => one_line,
         c => c == MARK_START || is_invisible_char(c),
     };

@@ -44,10 +44,6 @@ pub(crate) fn serve(
     };
     let mut app = App::load(global, Config::from(args.choice).over(flags));
     app.settings_resolver.runs_queued_prompts = true;
-    // Loaded in the background: the `initialize` response lists the login methods.
-    app.live_providers.prefetch();
-    let login = login_methods(&app);
-    let live_providers = Arc::clone(&app.live_providers);
     let store: Arc<dyn Store> = match args.no_store {
         true => Arc::new(MemoryStore::new()),
         false => match app.open_store(Some(runtime.inline())) {
@@ -56,7 +52,12 @@ pub(crate) fn serve(
             opened => opened?,
         },
     };
+    // First, since it takes longest: the first session waits for it.
     store.prepare();
+    // Read in the background: the `initialize` response lists the login methods.
+    app.live_providers.prefetch();
+    let login = login_methods(&app);
+    let live_providers = Arc::clone(&app.live_providers);
     let telemetry = Telemetry::start();
     let trace = telemetry.sink(&app.live_providers);
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));

@@ -7,7 +7,6 @@ use crate::{
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnery_agent::Session;
-use turnery_models::ModelName;
 
 /// Starts a task that queries the lists of models that are missing, and then sends the session's options again if that
 /// changes the models to choose from. Sends nothing before `answered` fires, and nothing for a session that was closed.
@@ -20,7 +19,7 @@ pub(crate) fn send_later_models(
         return;
     };
     let id = session.id().to_string();
-    let before = model_names(session);
+    let before = session.model_names();
     let connection = Arc::downgrade(connection);
     tokio::spawn(async move {
         answered.cancelled().await;
@@ -37,14 +36,9 @@ pub(crate) fn send_later_models(
             // If it fails, the session goes on with what was known before.
             let _ = session.reload_model().await;
         }
-        if model_names(&session) != before {
+        if session.model_names() != before {
             let line = session_updates::encode_model_change(connection.version(), &session);
             send_line(connection.peer.out(), line).await;
         }
     });
-}
-
-fn model_names(session: &Session) -> Vec<ModelName> {
-    let models = session.models().into_iter();
-    models.map(|model| model.name).collect()
 }

@@ -82,6 +82,46 @@ fn is_option_update(message: &Value) -> bool {
     message["params"]["update"]["sessionUpdate"] == "config_option_update"
 }
 
+/// Starts a client and a session while the provider lists `models`. Returns the options of the session.
+fn open_session(lists: &SlowLists) -> (TestClient, Value) {
+    let mut client: TestClient = connect(lists.agent(), None, json!({}));
+    let answer = client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
+    (client, result_of(&answer).clone())
+}
+
+/// Waits until the session knows what the list of its provider says of its model: without images.
+fn wait_for_list(client: &mut TestClient, session: &Value) {
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
+    loop {
+        let prompt = json!({"sessionId": session["sessionId"], "prompt": [image]});
+        let refused = client.request("session/prompt", prompt);
+        let details = refused["error"]["data"]["details"].to_string();
+        if details.contains("acme/m takes no images") {
+            return;
+        }
+    }
+}
+
+/// The options follow only if they change: a list without anything new, or with the session's own model only, does not
+/// change them.
+#[test]
+fn options_are_not_repeated_after_a_list_without_news() {
+    for (models, listed) in [(vec!["m"], vec!["m"]), (vec![], vec!["m"])] {
+        let lists = SlowLists {
+            models: Arc::new(Mutex::new(models)),
+            arrived: CancellationToken::new(),
+        };
+        let (mut client, made) = open_session(&lists);
+        assert_eq!(offered(&made["configOptions"]), ["acme/m", "offline"]);
+        *lists.models.lock().expect("no panic") = listed;
+        lists.arrived.cancel();
+        wait_for_list(&mut client, &made);
+        client.close_input();
+        let (_, messages) = client.join();
+        assert!(!messages.iter().any(is_option_update), "{messages:?}");
+    }
+}
+
 /// A session does not wait for lists of models: they follow in an update, and what they say of its own model holds then.
 #[test]
 fn session_gets_models_that_arrive_later() {
@@ -89,9 +129,7 @@ fn session_gets_models_that_arrive_later() {
         models: Arc::new(Mutex::new(vec!["m"])),
         arrived: CancellationToken::new(),
     };
-    let mut client: TestClient = connect(lists.agent(), None, json!({}));
-    let answer = client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
-    let made = result_of(&answer);
+    let (mut client, made) = open_session(&lists);
     assert_eq!(offered(&made["configOptions"]), ["acme/m", "offline"]);
     lists.models.lock().expect("no panic").push("n");
     lists.arrived.cancel();
@@ -100,12 +138,7 @@ fn session_gets_models_that_arrive_later() {
     let options = &update["params"]["update"]["configOptions"];
     assert_eq!(offered(options), ["acme/m", "acme/n", "offline"]);
 
-    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
-    let prompt = json!({"sessionId": made["sessionId"], "prompt": [image]});
-    let refused = client.request("session/prompt", prompt);
-    let details = refused["error"]["data"]["details"].to_string();
-    assert!(details.contains("acme/m takes no images"), "{refused}");
-
+    wait_for_list(&mut client, &made);
     client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
     client.close_input();
     let (_, messages) = client.join();

@@ -309,23 +309,40 @@ impl Session {
     /// Returns the models to choose from: the listed ones, the configured one if it has a key, and the current one.
     #[must_use]
     pub fn models(&self) -> Vec<ModelInfo> {
+        let listed = self.shared.models.list_models();
+        let unlisted = self.unlisted_models(|name| listed.iter().any(|it| it.name == *name));
+        unlisted.into_iter().chain(listed).collect()
+    }
+
+    /// Returns the names of the [`models`](Self::models), in the same order.
+    #[must_use]
+    pub fn model_names(&self) -> Vec<ModelName> {
+        let listed = self.shared.models.list_names();
+        let unlisted = self
+            .unlisted_models(|name| listed.contains(name))
+            .into_iter();
+        unlisted.map(|it| it.name).chain(listed).collect()
+    }
+
+    /// Returns the models that can be chosen although they are not listed, in the order in which they are offered.
+    fn unlisted_models(&self, is_listed: impl Fn(&ModelName) -> bool) -> Vec<ModelInfo> {
         let (models, configured) = (&self.shared.models, &self.shared.configured_model);
-        let mut list = models.list_models();
-        let has =
-            |list: &[ModelInfo], name: &ModelName| list.iter().any(|listed| listed.name == *name);
+        let current = Arc::clone(&self.shared.options.borrow().model);
+        let mut unlisted = Vec::new();
+        if !is_listed(&current.name) {
+            unlisted.push(ModelInfo::clone(&current));
+        }
         // The user must be able to switch back to the configured model.
-        if !has(&list, configured)
+        if *configured != current.name
+            && !is_listed(configured)
             && models.require_key(configured).is_ok()
             && let Ok(home) = models.model(configured)
-            && !has(&list, &home.info().name)
+            && home.info().name != current.name
+            && !is_listed(&home.info().name)
         {
-            list.insert(0, home.info().clone());
+            unlisted.push(home.info().clone());
         }
-        let current = Arc::clone(&self.shared.options.borrow().model);
-        if !has(&list, &current.name) {
-            list.insert(0, (*current).clone());
-        }
-        list
+        unlisted
     }
 
     /// Sets the permission mode, effective from the next permission check, even within a running prompt.

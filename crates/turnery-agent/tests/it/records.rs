@@ -232,6 +232,8 @@ async fn next_call_sees_recorded_messages() {
     let requests = world.model.requests.lock().unwrap();
     // The prompt, the answer with its call, and the result; then the last answer.
     assert_eq!(*requests[1].messages, record.messages[..3]);
+    // Models prepare the tools of a session once.
+    assert!(Arc::ptr_eq(&requests[0].tools, &requests[1].tools));
     assert_eq!(record.messages.len(), 4);
     let turns: Vec<u32> = record
         .messages

@@ -4,7 +4,7 @@ use super::{DialectSchema, SchemaDialect};
 use std::sync::{Arc, Mutex, PoisonError};
 use turnery_engine::ToolSpec;
 
-/// Schemas of the tools of a model's last request, in the model's dialect.
+/// Schemas of the tools of a model's last request that has any, in the model's dialect.
 #[derive(Debug)]
 pub(crate) struct SchemaCache {
     pub(crate) dialect: SchemaDialect,
@@ -35,6 +35,10 @@ impl SchemaCache {
             return Arc::clone(&last.schemas);
         }
         let schemas = self.dialect.adapt(tools);
+        // Requests besides those of a turn, such as for a summary, have no tools.
+        if tools.is_empty() {
+            return schemas;
+        }
         *last = Some(CachedSchemas {
             tools: Arc::clone(tools),
             schemas: Arc::clone(&schemas),
@@ -75,6 +79,7 @@ mod tests {
         let cache = SchemaCache::new(SchemaDialect::OpenAi);
         let tools = tools(&["a"]);
         let first = cache.schemas(&tools);
+        assert!(cache.schemas(&Arc::from([])).is_empty());
         assert!(Arc::ptr_eq(&first, &cache.schemas(&tools)));
     }
 }

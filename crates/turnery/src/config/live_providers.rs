@@ -339,8 +339,8 @@ impl ProviderSource for LiveProviders {
         }))
     }
 
-    fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.model_lists.without_silent(self.current())
+    fn is_offered(&self, provider: &ProviderConfig) -> bool {
+        !self.model_lists.is_silent(provider)
     }
 
     fn served_model(&self, provider: &ProviderConfig, model: &str) -> Option<ServedModel> {

@@ -204,21 +204,15 @@ impl ModelLists {
 
     /// Returns true if the provider is a keyless server that did not answer or reported no models.
     pub(crate) fn is_silent(&self, provider: &ProviderConfig) -> bool {
+        if !provider.is_keyless() {
+            return false;
+        }
         let answers = self.answers();
         let answer = answers
             .answer_of(provider)
             .and_then(|answer| answer.list.as_ref());
         let is_empty = |list: &Result<Vec<_>, _>| list.as_ref().map_or(true, Vec::is_empty);
-        provider.is_keyless() && answer.is_some_and(is_empty)
-    }
-
-    /// Returns the providers without the silent ones.
-    pub(crate) fn without_silent(&self, all: Arc<[ProviderConfig]>) -> Arc<[ProviderConfig]> {
-        let answers = |it: &&ProviderConfig| !self.is_silent(it);
-        match all.iter().all(|it| answers(&it)) {
-            true => all,
-            false => all.iter().filter(answers).cloned().collect(),
-        }
+        answer.is_some_and(is_empty)
     }
 
     /// Returns true if the provider is a keyless server that has listed models.
