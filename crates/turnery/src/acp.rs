@@ -65,9 +65,9 @@ pub(crate) fn serve(
         tokio::spawn(watchdog.clone().run_heartbeat());
         // The first session offers the models that are found.
         tokio::spawn(async move {
+            // Before the first session, which reports it. On another thread, since it waits for the kernel.
+            tokio::task::spawn_blocking(SandboxSupport::detect);
             live_providers.discover().await;
-            // Before the first session, which reports it.
-            let _ = SandboxSupport::detect();
             let lists = live_providers.model_lists();
             if let Some(silent) = lists.silent_server(&live_providers.current()) {
                 match lists.refusal(silent) {
