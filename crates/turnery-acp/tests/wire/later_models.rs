@@ -82,24 +82,19 @@ fn is_option_update(message: &Value) -> bool {
     message["params"]["update"]["sessionUpdate"] == "config_option_update"
 }
 
-/// Starts a client and a session while the provider lists `models`. Returns the options of the session.
+/// Connects a client and opens a session. Returns the response.
 fn open_session(lists: &SlowLists) -> (TestClient, Value) {
     let mut client: TestClient = connect(lists.agent(), None, json!({}));
     let answer = client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
     (client, result_of(&answer).clone())
 }
 
-/// Waits until the session knows what the list of its provider says of its model: without images.
-fn wait_for_list(client: &mut TestClient, session: &Value) {
+/// Prompts with an image. Returns the details of the error.
+fn send_image(client: &mut TestClient, session: &Value) -> String {
     let image = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
-    loop {
-        let prompt = json!({"sessionId": session["sessionId"], "prompt": [image]});
-        let refused = client.request("session/prompt", prompt);
-        let details = refused["error"]["data"]["details"].to_string();
-        if details.contains("acme/m takes no images") {
-            return;
-        }
-    }
+    let prompt = json!({"sessionId": session["sessionId"], "prompt": [image]});
+    let refused = client.request("session/prompt", prompt);
+    refused["error"]["data"]["details"].to_string()
 }
 
 /// The options follow only if they change: a list without anything new, or with the session's own model only, does not
@@ -115,7 +110,8 @@ fn options_are_not_repeated_after_a_list_without_news() {
         assert_eq!(offered(&made["configOptions"]), ["acme/m", "offline"]);
         *lists.models.lock().expect("no panic") = listed;
         lists.arrived.cancel();
-        wait_for_list(&mut client, &made);
+        // Until the session knows what the list says of its model.
+        while !send_image(&mut client, &made).contains("acme/m takes no images") {}
         client.close_input();
         let (_, messages) = client.join();
         assert!(!messages.iter().any(is_option_update), "{messages:?}");
@@ -138,7 +134,9 @@ fn session_gets_models_that_arrive_later() {
     let options = &update["params"]["update"]["configOptions"];
     assert_eq!(offered(options), ["acme/m", "acme/n", "offline"]);
 
-    wait_for_list(&mut client, &made);
+    let details = send_image(&mut client, &made);
+    assert!(details.contains("acme/m takes no images"), "{details}");
+
     client.request("session/new", json!({"cwd": "/", "mcpServers": []}));
     client.close_input();
     let (_, messages) = client.join();
