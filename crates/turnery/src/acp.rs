@@ -63,8 +63,11 @@ pub(crate) fn serve(
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
+        let first_response = CancellationToken::new();
+        let responded = first_response.clone();
         // The first session offers the models that are found.
         tokio::spawn(async move {
+            responded.cancelled().await;
             // Before the first session, which reports it. On another thread, since it waits for the kernel.
             tokio::task::spawn_blocking(SandboxSupport::detect);
             live_providers.discover().await;
@@ -85,6 +88,7 @@ pub(crate) fn serve(
             v2: args.acp_v2,
             drain: args.drain,
             login,
+            first_response,
         };
         let (input, output) = stdio.into_input_output();
         // A separate task, so that the runtime's threads do all the work.

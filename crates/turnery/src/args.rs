@@ -1,8 +1,10 @@
 //! Defines the command line.
 
+mod deferred;
 mod sessions;
 mod store;
 
+pub(crate) use deferred::{Deferred, whole_command};
 pub(crate) use sessions::{
     ExportFormat, PruneArgs, RunAgainCommand, SessionsArgs, SessionsCommand, StoreCommand,
 };
@@ -128,25 +130,25 @@ fn suggest_quotes(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// Serve an editor: Agent Client Protocol on stdin and stdout.
-    Acp(AcpArgs),
+    Acp(Deferred<AcpArgs>),
     /// Run one prompt and print the answer.
-    Run(Box<RunArgs>),
+    Run(Deferred<Box<RunArgs>>),
     /// Show, continue or delete stored sessions.
-    Sessions(SessionsArgs),
+    Sessions(Deferred<SessionsArgs>),
     /// Describe, check, copy or shrink the store of the sessions.
-    Store(StoreArgs),
+    Store(Deferred<StoreArgs>),
     /// Show which models can be used now, and what the others need.
-    Models(ModelsArgs),
+    Models(Deferred<ModelsArgs>),
     /// Store the key of a provider, and check it.
-    Login(LoginArgs),
+    Login(Deferred<LoginArgs>),
     /// Delete the stored key of a provider, or all keys.
-    Logout(LogoutArgs),
+    Logout(Deferred<LogoutArgs>),
     /// List the configured MCP servers, and check that they work.
-    Mcp(McpArgs),
+    Mcp(Deferred<McpArgs>),
     /// Call a tool directly, without a model.
-    Tool(ToolArgs),
+    Tool(Deferred<ToolArgs>),
     /// Print a completion script for your shell.
-    Completions(CompletionsArgs),
+    Completions(Deferred<CompletionsArgs>),
     /// Print the JSON Schema of config.toml.
     #[command(hide = true)]
     Schema,
@@ -251,7 +253,7 @@ pub(crate) struct AcpArgs {
 pub(crate) enum AcpCommand {
     /// Same as `turnery login`.
     #[command(hide = true)]
-    Login(LoginArgs),
+    Login(Deferred<LoginArgs>),
 }
 
 /// `turnery run`.

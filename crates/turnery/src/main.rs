@@ -29,7 +29,7 @@ mod watchdog;
 #[cfg(not(unix))]
 compile_error!("turnery needs a Unix: on Windows, build it in WSL");
 
-use args::{AcpArgs, AcpCommand, Args, CliCommand, SessionsCommand};
+use args::{AcpArgs, AcpCommand, Args, CliCommand, Deferred, SessionsCommand};
 use clap::CommandFactory as _;
 use config::Config;
 use std::{
@@ -50,26 +50,30 @@ fn main() -> ExitCode {
     let flags = Config::from(args.choice);
     let done = match args.command {
         Some(
-            CliCommand::Acp(AcpArgs {
-                subcommand: Some(AcpCommand::Login(login)),
+            CliCommand::Acp(Deferred(AcpArgs {
+                subcommand: Some(AcpCommand::Login(Deferred(login))),
                 ..
-            })
-            | CliCommand::Login(login),
+            }))
+            | CliCommand::Login(Deferred(login)),
         ) => login::login(&global, login),
-        Some(CliCommand::Logout(logout)) => login::logout(&global, &logout),
-        Some(CliCommand::Acp(acp)) => acp::serve(&global, acp, &flags),
-        Some(CliCommand::Run(run)) => return run::run(&global, *run, &flags),
-        Some(CliCommand::Sessions(sessions)) => match sessions.command {
+        Some(CliCommand::Logout(Deferred(logout))) => login::logout(&global, &logout),
+        Some(CliCommand::Acp(Deferred(acp))) => acp::serve(&global, acp, &flags),
+        Some(CliCommand::Run(Deferred(run))) => return run::run(&global, *run, &flags),
+        Some(CliCommand::Sessions(Deferred(sessions))) => match sessions.command {
             SessionsCommand::Store(command) => sessions::run(&global, command),
             SessionsCommand::RunAgain(again) => {
                 return run::run_session_command(&global, again, &flags);
             }
         },
-        Some(CliCommand::Store(store)) => sessions::run_store_command(&global, store.command),
-        Some(CliCommand::Models(models)) => models::run(&global, &models),
-        Some(CliCommand::Mcp(mcp)) => mcp::run(&global, &mcp.command),
-        Some(CliCommand::Tool(tool)) => tool::run(&global, flags, tool.command),
-        Some(CliCommand::Completions(completions)) => completions::print_script(completions.shell),
+        Some(CliCommand::Store(Deferred(store))) => {
+            sessions::run_store_command(&global, store.command)
+        }
+        Some(CliCommand::Models(Deferred(models))) => models::run(&global, &models),
+        Some(CliCommand::Mcp(Deferred(mcp))) => mcp::run(&global, &mcp.command),
+        Some(CliCommand::Tool(Deferred(tool))) => tool::run(&global, flags, tool.command),
+        Some(CliCommand::Completions(Deferred(completions))) => {
+            completions::print_script(completions.shell)
+        }
         Some(CliCommand::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {
             acp::serve(&global, AcpArgs::default(), &flags)

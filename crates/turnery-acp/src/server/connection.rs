@@ -54,11 +54,11 @@ pub(crate) struct RequestScope {
 }
 
 impl RequestScope {
-    pub(crate) fn new(id: RequestId) -> Self {
+    pub(crate) fn new(id: RequestId, responded: CancellationToken) -> Self {
         Self {
             id,
             cancel: CancellationToken::new(),
-            responded: CancellationToken::new(),
+            responded,
             trailing_lines: Arc::default(),
         }
     }

@@ -11,6 +11,7 @@ use jsonrpsee::{
 };
 use serde::Serialize;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of a handler.
 pub(crate) struct MethodCall {
@@ -43,5 +44,5 @@ fn request_scope(extensions: &Extensions) -> RequestScope {
     extensions
         .get()
         .cloned()
-        .unwrap_or_else(|| RequestScope::new(RequestId::Null))
+        .unwrap_or_else(|| RequestScope::new(RequestId::Null, CancellationToken::new()))
 }

@@ -52,6 +52,8 @@ pub struct ServeOptions {
     pub login: Option<Login>,
     /// Ends the connection, like the end of input. For signal handlers.
     pub stop: CancellationToken,
+    /// Fires once the response to the first request is written, for work of the host that must not delay it.
+    pub first_response: CancellationToken,
 }
 
 /// Reason a connection ended. Each of them is a normal end, not an error.
@@ -83,7 +85,7 @@ pub async fn serve(
     let (barrier, waiting) = PromptBarrier::new();
     let connection = Connection::new(agent, peer, barrier).with_login(options.login.clone());
     let (queue, progress) = (writer.sender.clone(), writer.progress.clone());
-    let mut serving = ServeLoop::new(connection, options.v2, queue, waiting, progress);
+    let mut serving = ServeLoop::new(connection, &options, queue, waiting, progress);
     let reason = serving
         .read_lines(&mut reader.blocks, &options.stop, &writer.closed)
         .await;
@@ -127,19 +129,21 @@ struct ServeLoop {
     out_of_time: CancellationToken,
     /// Counts responses and closed sessions; the writer counts what the client reads.
     progress: ShutdownProgress,
+    /// Token of [`ServeOptions::first_response`], until the first request.
+    first_response: Option<CancellationToken>,
 }
 
 impl ServeLoop {
     fn new(
         connection: Connection,
-        v2: bool,
+        options: &ServeOptions,
         queue: WriteSender,
         barrier_waiters: BarrierReceiver,
         progress: ShutdownProgress,
     ) -> Self {
         let connection = Arc::new(connection);
         Self {
-            dispatch: Dispatcher::new(Arc::clone(&connection), v2),
+            dispatch: Dispatcher::new(Arc::clone(&connection), options.v2),
             connection,
             in_flight: FuturesUnordered::new(),
             responses: VecDeque::new(),
@@ -148,6 +152,7 @@ impl ServeLoop {
             barrier_waiters,
             out_of_time: CancellationToken::new(),
             progress,
+            first_response: Some(options.first_response.clone()),
         }
     }
 
@@ -241,7 +246,8 @@ impl ServeLoop {
         }
         // Requests with a null id are indistinguishable, so they cannot be cancelled.
         let id = request.id.clone();
-        let scope = RequestScope::new(id.clone());
+        let responded = self.first_response.take().unwrap_or_default();
+        let scope = RequestScope::new(id.clone(), responded);
         if id != RequestId::Null {
             self.cancel_tokens
                 .entry(id.clone())
@@ -406,7 +412,7 @@ mod tests {
         let (barrier, waiting) = PromptBarrier::new();
         let connection = support::connection(queue.clone(), barrier);
         let progress = ShutdownProgress::default();
-        let mut serving = ServeLoop::new(connection, false, queue, waiting, progress);
+        let mut serving = ServeLoop::new(connection, &ServeOptions::default(), queue, waiting, progress);
         let (input, mut blocks) = mpsc::channel(1_000);
         for _ in 0..1_000 {
             let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_unknown\"}\n";

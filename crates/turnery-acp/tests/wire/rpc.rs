@@ -3,7 +3,10 @@
 
 use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use turnery_acp::ServeOptions;
 use turnery_agent::{Settings, SettingsError, SettingsResolver};
 
 fn probe(client: &mut TestClient) {
@@ -46,6 +49,24 @@ fn unknown_method_is_named_as_such() {
         assert_eq!(error_code_of(&answer), -32601, "{method}");
     }
     probe(&mut client);
+}
+
+#[tokio::test]
+async fn first_response_lets_later_work_begin() {
+    let world = TestEnv::without_answers();
+    let first_response = CancellationToken::new();
+    let options = ServeOptions {
+        first_response: first_response.clone(),
+        ..ServeOptions::default()
+    };
+    let mut client = TestClient::connect(world.agent(), options);
+    client.write_raw("nonsense\n");
+    let refused = client.next_message().expect("an answer");
+    assert_eq!(error_code_of(&refused), -32700);
+    assert!(!first_response.is_cancelled());
+    probe(&mut client);
+    let fired = timeout(Duration::from_secs(60), first_response.cancelled());
+    assert_eq!(fired.await, Ok(()));
 }
 
 /// INIT-12: every other request before `initialize` is rejected, and a later `initialize` still succeeds.

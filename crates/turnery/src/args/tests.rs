@@ -1,7 +1,7 @@
 //! Tests of the command line and its help.
 
 use super::*;
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 
 #[test]
 fn command_line_is_consistent() {
@@ -12,7 +12,7 @@ fn command_line_is_consistent() {
 /// clap wraps paragraphs to the width of the terminal, so the texts contain no manual line breaks.
 #[test]
 fn help_paragraphs_have_no_hard_line_breaks() {
-    let mut commands = vec![Args::command()];
+    let mut commands = vec![whole_command::<Args>()];
     let mut paragraphs = 0;
     while let Some(command) = commands.pop() {
         commands.extend(command.get_subcommands().cloned());
@@ -27,6 +27,35 @@ fn help_paragraphs_have_no_hard_line_breaks() {
         paragraphs += lines.iter().filter(|line| is_prose(line)).count();
     }
     assert!(paragraphs > 10, "{paragraphs}");
+}
+
+#[test]
+fn deferred_commands_have_the_help_of_whole_ones() {
+    let (mut deferred, mut whole) = (Args::command(), whole_command::<Args>());
+    let list = |command: &Command| {
+        command
+            .find_subcommand("sessions")
+            .unwrap()
+            .has_subcommands()
+    };
+    assert_eq!((list(&deferred), list(&whole)), (false, true));
+    for command in [&mut deferred, &mut whole] {
+        command.build();
+    }
+    let mut pairs = vec![(deferred, whole)];
+    let mut compared = 0;
+    while let Some((mut deferred, mut whole)) = pairs.pop() {
+        let [found, expected] =
+            [&mut deferred, &mut whole].map(|it| it.render_long_help().to_string());
+        assert_eq!(found, expected);
+        compared += 1;
+        // The copies below `help` differ: see `whole_command`.
+        for below in whole.get_subcommands().filter(|it| it.get_name() != "help") {
+            let other = deferred.find_subcommand(below.get_name()).unwrap();
+            pairs.push((other.clone(), below.clone()));
+        }
+    }
+    assert!(compared > 30, "{compared}");
 }
 
 #[test]

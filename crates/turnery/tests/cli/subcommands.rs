@@ -262,6 +262,7 @@ async fn help_and_completions_go_to_stdout() {
             concat!("turnery ", env!("CARGO_PKG_VERSION")),
         ),
         (&["completions", "bash"], "_turnery()"),
+        (&["completions", "bash"], "help__subcmd__sessions,list)"),
         (&["completions", "fish"], "complete -c turnery"),
     ] {
         let done = home.run(args).await;
