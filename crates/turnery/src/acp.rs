@@ -55,6 +55,7 @@ pub(crate) fn serve(
     // First, since it takes longest: the first session waits for it.
     store.prepare();
     // Read in the background: the `initialize` response lists the login methods.
+    app.live_providers.read_on(runtime.runtime.handle());
     app.live_providers.prefetch();
     let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);

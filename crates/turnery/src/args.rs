@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// password in TURNERY_STORE, PGPASSWORD or a password file, since other users can see command lines.
     #[arg(long, global = true, value_name = "STORE", value_parser = store_location::unchecked_store)]
     store: Option<StoreSetting>,
-    /// Log more to stderr; give it twice to log everything.
+    /// Log more to stderr; give it twice to log what libraries do, too.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(crate) fn init(verbose: u8) -> FlushGuard {
                 .with_env_filter(EnvFilter::new("warn,turnery=debug"))
                 .finish(),
         ),
-        (_, _) => init_subscriber(format.with_max_level(LevelFilter::TRACE).finish()),
+        (_, _) => init_subscriber(format.with_max_level(LevelFilter::DEBUG).finish()),
     }
     FlushGuard
 }

@@ -412,7 +412,13 @@ mod tests {
         let (barrier, waiting) = PromptBarrier::new();
         let connection = support::connection(queue.clone(), barrier);
         let progress = ShutdownProgress::default();
-        let mut serving = ServeLoop::new(connection, &ServeOptions::default(), queue, waiting, progress);
+        let mut serving = ServeLoop::new(
+            connection,
+            &ServeOptions::default(),
+            queue,
+            waiting,
+            progress,
+        );
         let (input, mut blocks) = mpsc::channel(1_000);
         for _ in 0..1_000 {
             let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_unknown\"}\n";

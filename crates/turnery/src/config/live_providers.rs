@@ -1,7 +1,7 @@
 //! The providers with their current keys, including those that `turnery login` has stored since the start.
 //!
-//! A dedicated thread reads the key file, since its disk may hang: callers wait for a short time and then use the
-//! state read before. While inotify reports no change, the file is checked once a minute.
+//! Another thread reads the key file, since its disk may hang: callers wait for a short time and then use the state read
+//! before. While inotify reports no change, the file is checked once a minute.
 
 use super::{
     default_model::choose_default_model,
@@ -17,6 +17,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tokio::runtime::Handle;
 use turnery_models::{ModelName, ProviderConfig, ProviderSource, ServedModel};
 
 /// Time that a caller waits for the first read of the key file. Continuing without keys would look like a lost
@@ -35,8 +36,8 @@ const FRESH_IF_QUIET: Duration = Duration::from_secs(60);
 /// All providers; rereads the key file when it has changed.
 pub(crate) struct LiveProviders {
     keys: Option<KeyFile>,
-    /// Result of starting the reader thread.
-    reader_thread: OnceLock<io::Result<()>>,
+    /// Runtime whose threads for blocking work read the file; without one, each read has a thread of its own.
+    runtime: OnceLock<Handle>,
     key_reader: Arc<KeyReader>,
     model_lists: Arc<ModelLists>,
     /// Time for which an unwatched read stays fresh.
@@ -53,8 +54,6 @@ struct KeyReader {
     state: Mutex<KeyReaderState>,
     /// True if the key file may be watched with inotify.
     may_watch: bool,
-    /// Wakes the reader thread.
-    requested: Condvar,
     /// Wakes callers that wait for a read.
     completed: Condvar,
 }
@@ -85,8 +84,6 @@ struct ReadCounter {
     completed: u64,
     /// Last read that a caller timed out on.
     timed_out: u64,
-    /// True once the owner is dropped.
-    is_closed: bool,
 }
 
 impl ReadCounter {
@@ -114,32 +111,22 @@ impl KeyReader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the reader thread: reads whenever a read is requested.
-    fn run(&self, keys: &KeyFile) {
-        loop {
-            let idle =
-                |state: &mut KeyReaderState| !state.reads.is_pending() && !state.reads.is_closed;
-            let state = self.requested.wait_while(self.state(), idle);
-            let mut state = state.unwrap_or_else(PoisonError::into_inner);
-            if state.reads.is_closed {
-                return;
-            }
-            let watch = state.file_watch.take();
-            drop(state);
-            let began = Instant::now();
-            let begin = || FileWatch::new(keys.path());
-            let mut watch = watch.or_else(|| self.may_watch.then(begin).flatten());
-            // Before the read, so that no change falls between the two.
-            let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
-            self.read_if_changed(keys);
-            let mut state = self.state();
-            state.file_watch = watch;
-            state.is_watched = is_watched;
-            state.last_read = Some(began);
-            state.reads.completed = state.reads.requested;
-            drop(state);
-            self.completed.notify_all();
-        }
+    /// Completes the requested read.
+    fn read(&self, keys: &KeyFile) {
+        let watch = self.state().file_watch.take();
+        let began = Instant::now();
+        let begin = || FileWatch::new(keys.path());
+        let mut watch = watch.or_else(|| self.may_watch.then(begin).flatten());
+        // Before the read, so that no change falls between the two.
+        let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
+        self.read_if_changed(keys);
+        let mut state = self.state();
+        state.file_watch = watch;
+        state.is_watched = is_watched;
+        state.last_read = Some(began);
+        state.reads.completed = state.reads.requested;
+        drop(state);
+        self.completed.notify_all();
     }
 
     /// Checks the file's stamp, and reads the file if it has changed.
@@ -164,17 +151,16 @@ impl KeyReader {
     }
 }
 
-impl Drop for LiveProviders {
-    fn drop(&mut self) {
-        self.key_reader.state().reads.is_closed = true;
-        self.key_reader.requested.notify_one();
-    }
-}
-
 impl LiveProviders {
     /// Returns `configured`, complemented by the keys stored in `keys`.
     pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<KeyFile>) -> Self {
         Self::with_watch(configured, keys, true)
+    }
+
+    /// Reads the file on a thread of this runtime, which other work can use too. The runtime must end without waiting for
+    /// a read that hangs.
+    pub(crate) fn read_on(&self, runtime: &Handle) {
+        let _ = self.runtime.set(runtime.clone());
     }
 
     fn with_watch(configured: Vec<ProviderConfig>, keys: Option<KeyFile>, may_watch: bool) -> Self {
@@ -190,7 +176,7 @@ impl LiveProviders {
         };
         Self {
             keys,
-            reader_thread: OnceLock::new(),
+            runtime: OnceLock::new(),
             model_lists: Arc::default(),
             freshness: FRESH,
             first_timeout: FIRST_READ_TIMEOUT,
@@ -199,7 +185,6 @@ impl LiveProviders {
                 configured,
                 state: Mutex::new(state),
                 may_watch,
-                requested: Condvar::new(),
                 completed: Condvar::new(),
             }),
         }
@@ -261,24 +246,28 @@ impl LiveProviders {
             && !joins
             && !state.is_fresh(self.freshness)
         {
-            match self.reader_thread.get_or_init(|| self.spawn_reader(keys)) {
-                Ok(()) => {
-                    state.reads.requested += 1;
-                    // Otherwise the woken thread would have to wait for the lock.
-                    drop(state);
-                    self.key_reader.requested.notify_one();
-                    state = self.key_reader.state();
-                }
-                Err(error) => tracing::warn!("the file of keys is not read: {error}"),
+            state.reads.requested += 1;
+            // Otherwise the read would have to wait for the lock.
+            drop(state);
+            let spawned = self.spawn_read(keys);
+            state = self.key_reader.state();
+            if let Err(error) = spawned {
+                tracing::warn!("the file of keys is not read: {error}");
+                state.reads.completed = state.reads.requested;
+                self.key_reader.completed.notify_all();
             }
         }
         (state, joins)
     }
 
-    fn spawn_reader(&self, keys: &KeyFile) -> io::Result<()> {
+    fn spawn_read(&self, keys: &KeyFile) -> io::Result<()> {
         let (key_reader, keys) = (Arc::clone(&self.key_reader), keys.clone());
-        let reader_thread = thread::Builder::new().name("keys".to_owned());
-        reader_thread.spawn(move || key_reader.run(&keys)).map(drop)
+        let read = move || key_reader.read(&keys);
+        match self.runtime.get() {
+            Some(runtime) => drop(runtime.spawn_blocking(read)),
+            None => drop(thread::Builder::new().name("keys".to_owned()).spawn(read)?),
+        }
+        Ok(())
     }
 
     /// Returns the reason why the key file cannot be read.
