@@ -54,11 +54,11 @@ pub(crate) struct RequestScope {
 }
 
 impl RequestScope {
-    pub(crate) fn new(id: RequestId, responded: CancellationToken) -> Self {
+    pub(crate) fn new(id: RequestId) -> Self {
         Self {
             id,
             cancel: CancellationToken::new(),
-            responded,
+            responded: CancellationToken::new(),
             trailing_lines: Arc::default(),
         }
     }

@@ -11,7 +11,6 @@ use jsonrpsee::{
 };
 use serde::Serialize;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// Arguments of a handler.
 pub(crate) struct MethodCall {
@@ -44,5 +43,5 @@ fn request_scope(extensions: &Extensions) -> RequestScope {
     extensions
         .get()
         .cloned()
-        .unwrap_or_else(|| RequestScope::new(RequestId::Null, CancellationToken::new()))
+        .unwrap_or_else(|| RequestScope::new(RequestId::Null))
 }

@@ -246,8 +246,10 @@ impl ServeLoop {
         }
         // Requests with a null id are indistinguishable, so they cannot be cancelled.
         let id = request.id.clone();
-        let responded = self.first_response.take().unwrap_or_default();
-        let scope = RequestScope::new(id.clone(), responded);
+        let mut scope = RequestScope::new(id.clone());
+        if let Some(first) = self.first_response.take() {
+            scope.responded = first;
+        }
         if id != RequestId::Null {
             self.cancel_tokens
                 .entry(id.clone())

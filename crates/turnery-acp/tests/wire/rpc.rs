@@ -3,8 +3,7 @@
 
 use crate::harness::{TestClient, TestEnv, error_code_of, result_of};
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc, time::Duration};
-use tokio::time::timeout;
+use std::{path::PathBuf, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use turnery_acp::ServeOptions;
 use turnery_agent::{Settings, SettingsError, SettingsResolver};
@@ -51,8 +50,8 @@ fn unknown_method_is_named_as_such() {
     probe(&mut client);
 }
 
-#[tokio::test]
-async fn first_response_lets_later_work_begin() {
+#[test]
+fn first_response_lets_later_work_begin() {
     let world = TestEnv::without_answers();
     let first_response = CancellationToken::new();
     let options = ServeOptions {
@@ -65,8 +64,9 @@ async fn first_response_lets_later_work_begin() {
     assert_eq!(error_code_of(&refused), -32700);
     assert!(!first_response.is_cancelled());
     probe(&mut client);
-    let fired = timeout(Duration::from_secs(60), first_response.cancelled());
-    assert_eq!(fired.await, Ok(()));
+    // Written after the first response, and everything that waited for it.
+    probe(&mut client);
+    assert!(first_response.is_cancelled());
 }
 
 /// INIT-12: every other request before `initialize` is rejected, and a later `initialize` still succeeds.

@@ -1,6 +1,6 @@
 //! Describes the arguments of a command to clap only when that command is used.
 //!
-//! A start of `turnery acp` would otherwise spend a tenth of its instructions on options of other commands.
+//! A start of `turnery acp` would otherwise describe the options of all other commands.
 
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, builder::Resettable};
 use std::cell::Cell;
