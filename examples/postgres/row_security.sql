@@ -28,7 +28,7 @@ SET LOCAL search_path = :"schema";
 GRANT SELECT ON format TO :"owners";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hosts, sessions, outbox, followers TO :"owners";
 GRANT SELECT, INSERT, UPDATE ON loops, notes TO :"owners";
-GRANT SELECT, INSERT, DELETE ON journal, texts, search_chunks TO :"owners";
+GRANT SELECT, INSERT, DELETE ON journal, texts, search_chunks, search_filters TO :"owners";
 GRANT SELECT, INSERT ON repairs TO :"owners";
 
 -- What is stored before belongs to the role that runs this.
@@ -84,5 +84,11 @@ ALTER TABLE search_chunks ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS own ON search_chunks;
 CREATE POLICY own ON search_chunks TO :"owners"
     USING (EXISTS (SELECT FROM sessions s WHERE s.session_id = search_chunks.session_id));
+
+-- An owner's search adds filters of its own chunks only.
+ALTER TABLE search_filters ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own ON search_filters;
+CREATE POLICY own ON search_filters TO :"owners"
+    USING (EXISTS (SELECT FROM search_chunks c WHERE c.chunk = ANY (search_filters.chunks)));
 
 COMMIT;

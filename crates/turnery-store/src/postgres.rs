@@ -24,6 +24,7 @@ mod loops;
 mod migration;
 mod notes;
 mod pg_error;
+mod phrase_filters;
 mod pool;
 mod repair;
 mod replay;

@@ -20,7 +20,11 @@ const LOCK_FAMILY: &str = concat!(
      ORDER BY s.session_id FOR UPDATE OF s"
 );
 
-const DELETE: &str = "DELETE FROM sessions WHERE session_id = ANY ($1)";
+/// Deletes sessions, and the filters that tell what phrases they had. Chunks that share the filters get new ones.
+const DELETE: &str = "WITH filters AS ( \
+         DELETE FROM search_filters f WHERE f.chunks && ARRAY( \
+             SELECT c.chunk FROM search_chunks c WHERE c.session_id = ANY ($1))) \
+     DELETE FROM sessions WHERE session_id = ANY ($1)";
 
 /// Deletes a session with its descendants. Unless `is_forced`, fails while one of them may be in use. Returns the
 /// holders of the revoked lanes; `None` if there was no such session. `found` keeps them for another attempt, in case

@@ -10,10 +10,13 @@ use super::{
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Version of the tables.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// Statements that turn the tables of each earlier version into those of the next.
-const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("from_1.sql"))];
+const MIGRATIONS: [(i64, &str); 2] = [
+    (1, include_str!("from_1.sql")),
+    (2, include_str!("from_2.sql")),
+];
 
 /// First number of the advisory lock under which the tables of a schema are created and changed: `turn` in ASCII.
 const LOCK: i32 = 0x7475_726e;

@@ -142,9 +142,20 @@ CREATE TABLE search_chunks (
     session_id text COLLATE "C" NOT NULL REFERENCES sessions ON DELETE CASCADE,
     first_loop bigint NOT NULL,            -- 0: the title
     last_loop  bigint NOT NULL,
-    words      text NOT NULL               -- each between two spaces; a line feed in place of a word between texts
+    words      text NOT NULL,              -- each between two spaces; a line feed in place of a word between texts
+    chunk      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 );
 
 CREATE INDEX search_chunks_of ON search_chunks (session_id, first_loop);
 CREATE INDEX search_chunks_words ON search_chunks
     USING gin (array_to_tsvector(string_to_array(btrim(words, ' '), ' ')));
+
+-- Bloom filters of the pairs and triples of words in many chunks. Only searches for phrases write them.
+CREATE TABLE search_filters (
+    chunks bigint[] NOT NULL,              -- at most 1,024; some may be gone
+    size   integer NOT NULL,               -- bits of a filter
+    bits   bytea NOT NULL                  -- for each bit a slice of 128 bytes: this bit of each chunk, in their order
+);
+
+-- Slices are read one by one.
+ALTER TABLE search_filters ALTER bits SET STORAGE EXTERNAL;

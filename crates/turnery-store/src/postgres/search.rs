@@ -1,12 +1,13 @@
 //! Searches sessions with the help of the table `search_chunks`.
 //!
-//! The index of the server finds the chunks that have all words of a term; whether they follow each other is decided by
-//! the text of the chunks, newest session first, until the page is full.
+//! The index of the server finds the chunks that have all words of a term. Filters exclude most of those that do not have
+//! them one after the other; the text of the rest decides, newest session first, until the page is full.
 
 use super::{
     connection::Connection,
     engine::Shared,
     pg_error::PgError,
+    phrase_filters::{self, PhraseHashes},
     rows::Columns,
     search_index::{self, read_messages},
     sessions::{COLUMN_COUNT, ListParameters, session_columns, session_from_row},
@@ -57,11 +58,20 @@ const FIND: &str = concat!(
     "WITH terms AS MATERIALIZED ( \
          SELECT t.query::tsquery AS query, t.needle, t.is_phrase, t.place \
          FROM unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS t (query, needle, is_phrase, place)), \
+     excluded AS MATERIALIZED ( \
+         SELECT p.place, u.chunk FROM search_filters f CROSS JOIN LATERAL ( \
+             SELECT g.place, \
+                 bit_and(('x' || encode(substr(f.bits, (g.hash % f.size)::integer * 128 + 1, 128), 'hex'))::bit(1024)) \
+                     AS may_have \
+             FROM unnest($10::bigint[], $11::bigint[]) AS g (place, hash) GROUP BY g.place) AS p \
+         CROSS JOIN LATERAL unnest(f.chunks) WITH ORDINALITY AS u (chunk, number) \
+         WHERE get_bit(p.may_have, u.number::integer - 1) = 0), \
      candidates AS MATERIALIZED ( \
          SELECT f.session_id FROM ( \
              SELECT DISTINCT f.session_id, t.place FROM terms t CROSS JOIN LATERAL ( \
                  SELECT c.session_id FROM search_chunks c \
-                 WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query OFFSET 0) AS f) AS f \
+                 WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query AND NOT EXISTS ( \
+                     SELECT FROM excluded e WHERE e.place = t.place AND e.chunk = c.chunk) OFFSET 0) AS f) AS f \
          GROUP BY f.session_id HAVING count(*) = cardinality($1::text[])), \
      page AS MATERIALIZED ((",
     page_of!(
@@ -107,9 +117,15 @@ pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<Search
         return Ok(SearchPage::default());
     }
     search_index::update(shared).await?;
+    let phrases = PhraseHashes::new(terms.iter());
+    if !phrases.is_empty()
+        && let Err(error) = phrase_filters::update(shared).await
+    {
+        tracing::debug!(%error, "failed to add filters of phrases");
+    }
     shared
         .run(SEARCH_TIMEOUT, async |connection| {
-            find(connection, &terms, &parameters, list.spawned).await
+            find(connection, &terms, &phrases, &parameters, list.spawned).await
         })
         .await
 }
@@ -117,6 +133,7 @@ pub(super) async fn search(shared: &Shared, query: SearchQuery) -> Result<Search
 async fn find(
     connection: &Connection,
     terms: &SearchTerms,
+    phrases: &PhraseHashes,
     parameters: &ListParameters<'_>,
     spawned: bool,
 ) -> Result<SearchPage, PgError> {
@@ -138,6 +155,8 @@ async fn find(
                 &parameters.folder,
                 &spawned,
                 &parameters.archived,
+                &phrases.places,
+                &phrases.hashes,
             ],
         )
         .await?;

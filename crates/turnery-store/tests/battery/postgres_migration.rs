@@ -6,7 +6,10 @@ use tokio_postgres::{Client, NoTls};
 use turnery_engine::LoopStatus;
 use turnery_store::{PostgresStore, SearchQuery, Store, TranscriptNote, new_uuid};
 
-const VERSIONS: [(u32, &str); 1] = [(1, include_str!("versions/postgres_1.sql"))];
+const VERSIONS: [(u32, &str); 2] = [
+    (1, include_str!("versions/postgres_1.sql")),
+    (2, include_str!("versions/postgres_2.sql")),
+];
 
 /// Connects to the server of the tests, and creates a schema.
 pub(crate) async fn client_in_new_schema(schema: &str) -> Client {

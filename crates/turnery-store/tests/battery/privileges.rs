@@ -12,7 +12,7 @@ use turnery_store::{
 const PASSWORD: &str = "for-tests-only";
 
 /// Tables whose rows belong to sessions.
-const TABLES_OF_SESSIONS: [&str; 8] = [
+const TABLES_OF_SESSIONS: [&str; 9] = [
     "followers",
     "journal",
     "loops",
@@ -20,6 +20,7 @@ const TABLES_OF_SESSIONS: [&str; 8] = [
     "outbox",
     "repairs",
     "search_chunks",
+    "search_filters",
     "texts",
 ];
 
@@ -323,7 +324,8 @@ async fn row_security_shows_each_owner_their_rows_only() {
     use_store(&own, &ann).await;
     let client = database.connect_as(&ann, &schema).await;
     let rest = "INSERT INTO repairs (session_id, at, place, field) VALUES ('s1', now(), 'session', 'roots'); \
-                INSERT INTO followers VALUES ('s1', now()) ON CONFLICT DO NOTHING";
+                INSERT INTO followers VALUES ('s1', now()) ON CONFLICT DO NOTHING; \
+                INSERT INTO search_filters SELECT array_agg(chunk), 1, decode(repeat('ff', 128), 'hex') FROM search_chunks";
     client.batch_execute(rest).await.unwrap();
 
     // Every table has rows, and the other owner sees none of them.
@@ -367,6 +369,7 @@ async fn row_security_shows_each_owner_their_rows_only() {
         "UPDATE loops SET messages = '[]'",
         hosts_of_first.as_str(),
         "DELETE FROM journal",
+        "DELETE FROM search_filters",
         "DELETE FROM sessions",
     ] {
         assert_eq!(other.execute(sql, &[]).await.unwrap(), 0, "{sql}");

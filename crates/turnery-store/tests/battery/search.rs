@@ -41,7 +41,7 @@ async fn commit(store: &dyn Store, claimed: turnery_store::ClaimedLane, record: 
     store.commit(commit).await.unwrap();
 }
 
-async fn create_and_say(store: &dyn Store, id: &str, question: &str, answer: &str) {
+pub(crate) async fn create_and_say(store: &dyn Store, id: &str, question: &str, answer: &str) {
     store.create(new_session(id)).await.unwrap();
     say(store, id, question, answer).await;
 }
@@ -54,7 +54,7 @@ fn query(text: &str) -> SearchQuery {
 }
 
 /// Returns the ids of the found sessions, sorted.
-async fn found(store: &dyn Store, text: &str) -> Vec<String> {
+pub(crate) async fn found(store: &dyn Store, text: &str) -> Vec<String> {
     let page = store.search(query(text)).await.unwrap();
     let ids = page.hits.iter().map(|hit| hit.session.id.to_string());
     let mut ids: Vec<String> = ids.collect();

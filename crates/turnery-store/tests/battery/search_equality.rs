@@ -120,7 +120,11 @@ async fn search_all(store: &dyn Store, text: &str, limit: usize) -> Vec<String> 
 async fn compare(steps: &[Step]) {
     let mut worlds = vec![World::memory(), World::sqlite()];
     #[cfg(feature = "postgres")]
+    let filtered = crate::server_faults::phrase_filters::FilteredWorld::new();
+    #[cfg(feature = "postgres")]
     worlds.push(World::postgres());
+    #[cfg(feature = "postgres")]
+    let worlds: Vec<&World> = worlds.iter().chain([&filtered.world]).collect();
     for (place, step) in steps.iter().enumerate() {
         let mut results = Vec::new();
         for world in &worlds {

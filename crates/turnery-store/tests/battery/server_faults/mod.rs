@@ -2,5 +2,6 @@
 
 mod cuts;
 mod mutations;
+pub(crate) mod phrase_filters;
 mod proxy;
 mod restarts;

@@ -10,7 +10,7 @@ use std::{
 };
 use turnery_store::{PostgresAddress, PostgresStore};
 
-const fn instead(part: &'static str, by: &'static str) -> Replacement {
+pub(super) const fn instead(part: &'static str, by: &'static str) -> Replacement {
     Replacement { part, by }
 }
 
@@ -88,7 +88,7 @@ const LOST_NUMBER_IS_FORGOTTEN: Replacement =
     instead("AND last_number < $2", "AND last_number < $2 AND false");
 
 /// Creates a store in a new schema behind a proxy. Drop the world first.
-fn world_behind(proxy: &Proxy, schema: &str) -> World {
+pub(super) fn world_behind(proxy: &Proxy, schema: &str) -> World {
     let clock = Arc::new(Mutex::new(at(0)));
     let address = PostgresAddress::parse(&proxy.url(schema), |_| None).unwrap();
     let store = PostgresStore::with_clock(address, crate::test_clock(&clock));
@@ -107,7 +107,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Runs a case with a store that has this flaw. Returns the complaint of a case that fails.
-async fn run_with(
+pub(super) async fn run_with(
     flaw: &[Replacement],
     case: impl AsyncFnOnce(&World, &str),
 ) -> Result<(), String> {
