@@ -43,6 +43,9 @@ pub(crate) fn serve(
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
     let mut app = App::load(global, Config::from(args.choice).over(flags));
+    // First, since the `initialize` response lists the login methods. Read in the background.
+    app.live_providers.read_on(runtime.runtime.handle());
+    app.live_providers.prefetch();
     app.settings_resolver.runs_queued_prompts = true;
     let store: Arc<dyn Store> = match args.no_store {
         true => Arc::new(MemoryStore::new()),
@@ -52,11 +55,8 @@ pub(crate) fn serve(
             opened => opened?,
         },
     };
-    // First, since it takes longest: the first session waits for it.
+    // Takes longest: the first session waits for it.
     store.prepare();
-    // Read in the background: the `initialize` response lists the login methods.
-    app.live_providers.read_on(runtime.runtime.handle());
-    app.live_providers.prefetch();
     let login = login_methods(&app);
     let live_providers = Arc::clone(&app.live_providers);
     let telemetry = Telemetry::start();

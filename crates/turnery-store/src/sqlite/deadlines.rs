@@ -102,6 +102,8 @@ pub(super) struct DeadlineWatcher {
 
 #[derive(Default)]
 struct DeadlineState {
+    /// True once the thread has been started.
+    has_thread: bool,
     /// Weak: a job dropped by a panic is answered by being dropped.
     deadlines: Vec<Weak<dyn Deadline>>,
     /// True while the thread checks periodically.
@@ -110,23 +112,28 @@ struct DeadlineState {
 }
 
 impl DeadlineWatcher {
-    /// Starts the thread.
-    pub(super) fn start(
-        path: PathBuf,
-        on_stall: Box<dyn Fn() + Send + Sync>,
-    ) -> std::io::Result<Arc<Self>> {
-        let deadlines = Arc::new(Self {
+    /// Creates a watcher whose thread starts with the first deadline, unless it is started before.
+    pub(super) fn new(path: PathBuf, on_stall: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
+        Arc::new(Self {
             path,
             on_stall,
             state: Mutex::default(),
             changed: Condvar::new(),
-        });
-        let theirs = Arc::clone(&deadlines);
-        thread::Builder::new()
-            .name("store-deadlines".to_owned())
-            .stack_size(128 << 10)
-            .spawn(move || theirs.run())?;
-        Ok(deadlines)
+        })
+    }
+
+    /// Starts the thread, if it is not running. Without it, a job that hangs is never answered.
+    pub(super) fn start(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut state = self.lock();
+        if !state.has_thread && !state.is_closed {
+            let theirs = Arc::clone(self);
+            thread::Builder::new()
+                .name("store-deadlines".to_owned())
+                .stack_size(128 << 10)
+                .spawn(move || theirs.run())?;
+            state.has_thread = true;
+        }
+        Ok(())
     }
 
     pub(super) fn add(&self, deadline: &Arc<dyn Deadline>) {

@@ -3,7 +3,7 @@
 use super::{
     cleanup::{CleanupTrigger, TIME_AT_SHUTDOWN},
     db::Db,
-    deadlines::{Deadline, JobReply},
+    deadlines::{Deadline, DeadlineWatcher, JobReply},
     flush::Flush,
     inline_runtime::{InlineRuntime, yield_to_ready_tasks},
     journal,
@@ -53,8 +53,8 @@ pub(super) type JobFn = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 pub(super) type SettledLoops = Vec<(Lane, LoopId)>;
 
 pub(super) enum Job {
-    /// Prepares for the first of the other jobs, unless there is no database yet.
-    Prepare,
+    /// Prepares for the first of the other jobs, unless there is no database yet. Starts the watcher of their deadlines.
+    Prepare(Arc<DeadlineWatcher>),
     Append {
         append: JournalAppend,
         /// Answered once the events are written, if the caller awaits that.
@@ -274,7 +274,7 @@ impl WorkerShared {
             appends,
             truncated,
         } = state;
-        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare));
+        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare(_)));
         if db.is_none() && only_prepares && !self.path.exists() {
             return;
         }
@@ -355,7 +355,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJ
                 }
             }
             Job::Call { work, .. } => work(Err(error.clone())),
-            Job::Prepare => tracing::debug!(%error, "failed to open the store early"),
+            Job::Prepare(_) => tracing::debug!(%error, "failed to open the store early"),
         }
     }
 }
@@ -369,13 +369,17 @@ fn run_jobs(
 ) {
     for job in batch {
         match job {
-            Job::Prepare => {
+            Job::Prepare(deadlines) => {
                 // Read from the system once, for the first claim.
                 let _ = process_identity();
                 if db.wal.is_empty() {
                     db.begin_log();
                 }
                 db.warm_up();
+                // The first of the other jobs would start it, and wait for that.
+                if let Err(error) = deadlines.start() {
+                    tracing::debug!(%error, "failed to watch deadlines early");
+                }
             }
             Job::Append { append, reply } => {
                 let kept = queue_append(append, appends, truncated);

@@ -27,6 +27,7 @@ use crate::{
     lease::COMMIT_TIMEOUT,
 };
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     thread::{self, JoinHandle},
@@ -89,7 +90,10 @@ impl Worker {
     /// Opens the database, if there is one, and begins its log, before the first job needs them.
     pub(super) fn prepare(&self) {
         if let Ok(running) = self.get_or_start_thread()
-            && let Err(error) = running.shared.queue.push(Job::Prepare, Urgency::Now)
+            && let Err(error) = running
+                .shared
+                .queue
+                .push(Job::Prepare(Arc::clone(&running.deadlines)), Urgency::Now)
         {
             tracing::debug!("failed to open the store early: the queue is {error:?}");
         }
@@ -241,6 +245,7 @@ impl Worker {
         job: impl FnOnce(Arc<JobReply<T>>) -> Job,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let running = self.get_or_start_thread()?;
+        running.deadlines.start().map_err(thread_error)?;
         let inline = self.inline_runtime.as_ref().filter(|_| is_short);
         let inline = inline.filter(|_| running.shared.was_quick());
         let urgency = match inline {
@@ -324,16 +329,13 @@ impl Worker {
                     watched.on_stall(inline);
                 }
             };
-            let deadlines = DeadlineWatcher::start(self.path.clone(), Box::new(on_stall))?;
             Ok(WorkerThread {
                 shared,
-                deadlines,
+                deadlines: DeadlineWatcher::new(self.path.clone(), Box::new(on_stall)),
                 thread,
             })
         };
-        start().map_err(|error: std::io::Error| {
-            StoreError::Broken(format!("the store's thread cannot start: {error}"))
-        })
+        start().map_err(thread_error)
     }
 }
 
@@ -342,7 +344,7 @@ impl Worker {
     /// Leaves the jobs to [`run_queued`](Self::run_queued), without a time limit. Call before the first job.
     pub(super) fn run_by_hand(&self) {
         self.running.get_or_init(|| {
-            let deadlines = DeadlineWatcher::start(self.path.clone(), Box::new(|| {})).unwrap();
+            let deadlines = DeadlineWatcher::new(self.path.clone(), Box::new(|| {}));
             deadlines.close();
             Ok(WorkerThread {
                 shared: Arc::new(self.new_shared()),
@@ -373,6 +375,10 @@ impl Drop for Worker {
             running.deadlines.close();
         }
     }
+}
+
+fn thread_error(error: io::Error) -> StoreError {
+    StoreError::Broken(format!("the store's thread cannot start: {error}"))
 }
 
 fn stopped_error(path: &Path) -> StoreError {
