@@ -58,7 +58,10 @@ pub(crate) fn serve(
     // Takes longest: the first session waits for it.
     store.prepare();
     let login = login_methods(&app);
-    let live_providers = Arc::clone(&app.live_providers);
+    let (live_providers, watched) = (
+        Arc::clone(&app.live_providers),
+        Arc::clone(&app.live_providers),
+    );
     let telemetry = Telemetry::start();
     let trace = telemetry.sink(&app.live_providers);
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));
@@ -96,6 +99,8 @@ pub(crate) fn serve(
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
+    // Meanwhile the rest is closed.
+    watched.stop_watching();
     runtime.shutdown(RUNTIME_SHUTDOWN_TIMEOUT);
     watchdog.beat();
     // A drain takes as long as its prompts; that time does not count.

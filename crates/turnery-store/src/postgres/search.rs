@@ -70,8 +70,8 @@ const FIND: &str = concat!(
          SELECT f.session_id FROM ( \
              SELECT DISTINCT f.session_id, t.place FROM terms t CROSS JOIN LATERAL ( \
                  SELECT c.session_id FROM search_chunks c \
-                 WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query AND NOT EXISTS ( \
-                     SELECT FROM excluded e WHERE e.place = t.place AND e.chunk = c.chunk) OFFSET 0) AS f) AS f \
+                 WHERE array_to_tsvector(string_to_array(btrim(c.words, ' '), ' ')) @@ t.query \
+                     AND (c.chunk, t.place) NOT IN (SELECT e.chunk, e.place FROM excluded e) OFFSET 0) AS f) AS f \
          GROUP BY f.session_id HAVING count(*) = cardinality($1::text[])), \
      page AS MATERIALIZED ((",
     page_of!(

@@ -170,7 +170,7 @@ pub(super) mod tests {
         path: &std::path::Path,
         count: usize,
     ) -> (Db, Vec<SessionId>) {
-        let db = Db::open(path, Durability::Process).unwrap();
+        let db = Db::open(path, Durability::Process, false).unwrap();
         let ids: Vec<SessionId> = (0..count).map(|n| format!("s{n}").into()).collect();
         for id in &ids {
             let new = NewSession {
@@ -253,7 +253,7 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let (mut here, ids) = open_with_sessions(&path, 1);
-        let mut there = Db::open(&path, Durability::Process).unwrap();
+        let mut there = Db::open(&path, Durability::Process, false).unwrap();
         claim_and_commit(&mut here, &ids[0], 1);
         assert_eq!(claim_and_commit(&mut there, &ids[0], 4), 1);
         assert_eq!(claim_and_commit(&mut here, &ids[0], 5), 4);

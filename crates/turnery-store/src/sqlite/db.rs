@@ -41,17 +41,23 @@ impl Db {
         path: &Path,
         durability: Durability,
         identity: &DatabaseIdentity,
+        begins_log: bool,
     ) -> Result<Self, StoreError> {
         let to_store_error = |error: JobError| error.into_store_error(path);
         identity.check(path).map_err(to_store_error)?;
-        let opened = Self::open(path, durability)?;
+        let opened = Self::open(path, durability, begins_log)?;
         identity.record(&opened.files).map_err(to_store_error)?;
         Ok(opened)
     }
 
-    pub(super) fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+    /// Opens the database. With `begins_log`, the first job that writes need not begin the log.
+    pub(super) fn open(
+        path: &Path,
+        durability: Durability,
+        begins_log: bool,
+    ) -> Result<Self, StoreError> {
         let wal = Arc::new(WriteAheadLog::new(path, durability));
-        let (sql, files) = open(path, &wal)?;
+        let (sql, files) = open(path, &wal, begins_log)?;
         Ok(Self {
             sql,
             files,

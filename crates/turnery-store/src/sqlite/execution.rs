@@ -274,13 +274,15 @@ impl WorkerShared {
             appends,
             truncated,
         } = state;
-        let only_prepares = batch.iter().all(|job| matches!(job, Job::Prepare(_)));
+        let is_prepare = |job: &Job| matches!(job, Job::Prepare(_));
+        let only_prepares = batch.iter().all(is_prepare);
+        let begins_log = batch.iter().any(is_prepare);
         if db.is_none() && only_prepares && !self.path.exists() {
             return;
         }
         let db = match db {
             Some(db) => Ok(db),
-            None => Db::open_same(&self.path, self.durability, &self.identity)
+            None => Db::open_same(&self.path, self.durability, &self.identity, begins_log)
                 .map(|opened| db.insert(opened)),
         };
         match db {

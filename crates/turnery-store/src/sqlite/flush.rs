@@ -13,7 +13,7 @@ use crate::Durability;
 use rusqlite::Connection;
 use std::{
     fs::{self, File},
-    io,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::{
         OnceLock,
@@ -45,6 +45,8 @@ pub(super) struct WriteAheadLog {
     is_pending: AtomicBool,
     /// A flush failed, so the log must be written again.
     has_failed: AtomicBool,
+    /// The log is new, and its name not flushed.
+    has_unflushed_name: AtomicBool,
     /// Pages in the log after the last commit of this connection.
     pages: AtomicU32,
     #[cfg(test)]
@@ -63,12 +65,17 @@ impl WriteAheadLog {
             file: OnceLock::new(),
             is_pending: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            has_unflushed_name: AtomicBool::new(false),
             pages: AtomicU32::new(0),
             #[cfg(test)]
             flushes: std::sync::atomic::AtomicUsize::new(0),
             #[cfg(test)]
             disk_fails: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// SQLite's mode for flushing its own commits.
@@ -83,6 +90,11 @@ impl WriteAheadLog {
     /// Returns true if the log has no header yet.
     pub(super) fn is_empty(&self) -> bool {
         fs::metadata(&self.path).map_or(true, |log| log.len() == 0)
+    }
+
+    /// Records that the log was created without flushing its folder, which the first flush does.
+    pub(super) fn note_unflushed_name(&self) {
+        self.has_unflushed_name.store(true, Ordering::Relaxed);
     }
 
     /// Records the number of pages in the log after a commit.
@@ -118,9 +130,12 @@ impl WriteAheadLog {
             return Err(no_space());
         }
         match self.open_file() {
-            Ok(file) => disk::rewrite(file, &self.path),
+            Ok(file) => {
+                disk::rewrite(file, &self.path)?;
+                self.flush_name()
+            }
             // Nothing has been written yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -155,13 +170,37 @@ impl WriteAheadLog {
                 return Err(no_space());
             }
         }
-        disk::sync_data(self.open_file()?, &self.path)
+        disk::sync_data(self.open_file()?, &self.path)?;
+        self.flush_name()
+    }
+
+    fn flush_name(&self) -> io::Result<()> {
+        if !self.has_unflushed_name.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let flushed = self.path.parent().map_or(Ok(()), disk::sync_folder);
+        flushed.or_else(|error| match error.kind() {
+            // Not every file system can, nor may every folder be opened. SQLite does without it, too.
+            ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermissionDenied => {
+                tracing::debug!(%error, "failed to flush a folder");
+                Ok(())
+            }
+            _ => Err(error),
+        })?;
+        self.has_unflushed_name.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns true if the last flush succeeded.
     #[cfg(test)]
     pub(super) fn is_flushed(&self) -> bool {
         !self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Takes the name of the log for flushed.
+    #[cfg(test)]
+    pub(super) fn forget_name(&self) {
+        self.has_unflushed_name.store(false, Ordering::Relaxed);
     }
 
     /// Takes a failed flush for a successful one.
@@ -181,7 +220,7 @@ impl WriteAheadLog {
 
 #[cfg(test)]
 fn no_space() -> io::Error {
-    io::ErrorKind::StorageFull.into()
+    ErrorKind::StorageFull.into()
 }
 
 #[cfg(test)]

@@ -5,10 +5,16 @@ use super::{
     flush::WriteAheadLog,
     job_error::{JOB_TIMEOUT, JobError},
     open_files::OpenFiles,
+    transaction::write,
 };
-use crate::StoreError;
+use crate::{Durability, StoreError};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig, hooks::Wal};
-use std::{fs, io, path::Path, sync::Arc, time::Instant};
+use std::{
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// SQLite application id of turnery's databases: `turn` in ASCII.
 const APPLICATION_ID: i64 = 0x7475_726e;
@@ -29,14 +35,15 @@ const MIGRATIONS: [(i64, &str); 5] = [
 /// Page size, large enough for most loops, so that a commit writes few pages. Unit: bytes.
 const PAGE_BYTES: u32 = 8192;
 
-/// Opens the database, and creates it if it does not exist.
+/// Opens the database, and creates it if it does not exist. With `begins_log`, an empty log is begun.
 pub(super) fn open(
     path: &Path,
     wal: &Arc<WriteAheadLog>,
+    begins_log: bool,
 ) -> Result<(Connection, OpenFiles), StoreError> {
     create_file(path).map_err(|error| create_error(path, &error))?;
     let files = OpenFiles::before_open(path).map_err(|error| create_error(path, &error));
-    let (mut files, db) = (files?, connect(path, wal));
+    let (mut files, db) = (files?, connect(path, wal, begins_log));
     let db = db.and_then(|db| files.check().map(|()| db));
     Ok((db.map_err(|error| error.into_store_error(path))?, files))
 }
@@ -83,7 +90,11 @@ pub(super) fn create_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path, wal: &Arc<WriteAheadLog>) -> Result<Connection, JobError> {
+fn connect(
+    path: &Path,
+    wal: &Arc<WriteAheadLog>,
+    begins_log: bool,
+) -> Result<Connection, JobError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(JOB_TIMEOUT)?;
@@ -111,8 +122,33 @@ fn connect(path: &Path, wal: &Arc<WriteAheadLog>) -> Result<Connection, JobError
     }))?;
     // Overwrites deleted text instead of only unlinking it.
     db.pragma_update(None, "secure_delete", true)?;
+    if begins_log && wal.durability() == Durability::Process && wal.is_empty() {
+        db.pragma_update(None, "synchronous", "OFF")?;
+        if let Err(error) = begin_empty_log(&db, wal) {
+            tracing::debug!(%error, "failed to begin the log");
+        }
+        db.busy_timeout(JOB_TIMEOUT)?;
+    }
     db.pragma_update(None, "synchronous", wal.synchronous_mode())?;
     Ok(db)
+}
+
+/// Writes the first page of an empty log, so that the next job that writes need not. Fails at once if another process is
+/// writing.
+///
+/// SQLite flushes the header of a log before the first commit, and the folder. Only in a log that is used again could a
+/// power cut leave a new header before old commits; here the first flush of a commit is early enough. With
+/// [`Durability::Power`], a commit whose flush fails would have to write the header again.
+fn begin_empty_log(db: &Connection, wal: &WriteAheadLog) -> Result<(), JobError> {
+    db.busy_timeout(Duration::ZERO)?;
+    write(db, |db| {
+        // Nobody else writes now.
+        if wal.is_empty() {
+            db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            wal.note_unflushed_name();
+        }
+        Ok(())
+    })
 }
 
 /// Switches to write-ahead logging and returns the journal mode that is then in use. Retries while another

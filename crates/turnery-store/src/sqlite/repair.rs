@@ -460,9 +460,13 @@ mod tests {
     #[test]
     fn failed_backup_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(&folder.path().join("sessions.db"), Durability::Process)
-            .unwrap()
-            .sql;
+        let db = Db::open(
+            &folder.path().join("sessions.db"),
+            Durability::Process,
+            false,
+        )
+        .unwrap()
+        .sql;
         // A database with an open write transaction cannot be copied.
         db.execute_batch("BEGIN IMMEDIATE; DELETE FROM sessions")
             .unwrap();

@@ -118,13 +118,16 @@ async fn search_all(store: &dyn Store, text: &str, limit: usize) -> Vec<String> 
 }
 
 async fn compare(steps: &[Step]) {
-    let mut worlds = vec![World::memory(), World::sqlite()];
+    let worlds = [World::memory(), World::sqlite()];
     #[cfg(feature = "postgres")]
-    let filtered = crate::server_faults::phrase_filters::FilteredWorld::new();
+    let on_server = (
+        World::postgres(),
+        crate::server_faults::phrase_filters::FilteredWorld::new(),
+    );
+    let worlds = worlds.iter();
     #[cfg(feature = "postgres")]
-    worlds.push(World::postgres());
-    #[cfg(feature = "postgres")]
-    let worlds: Vec<&World> = worlds.iter().chain([&filtered.world]).collect();
+    let worlds = worlds.chain([&on_server.0, &on_server.1.world]);
+    let worlds: Vec<&World> = worlds.collect();
     for (place, step) in steps.iter().enumerate() {
         let mut results = Vec::new();
         for world in &worlds {

@@ -190,6 +190,16 @@ impl LiveProviders {
         }
     }
 
+    /// Drops the watch of the key file on a thread of its own, which may take milliseconds.
+    pub(crate) fn stop_watching(&self) {
+        if let Some(watch) = self.key_reader.state().file_watch.take() {
+            let dropping = thread::Builder::new().spawn(move || drop(watch));
+            if let Err(error) = dropping {
+                tracing::debug!(%error, "failed to start a thread");
+            }
+        }
+    }
+
     /// Returns the providers of the environment and the configuration; keys that `turnery login` has stored
     /// are not filled in.
     pub(crate) fn configured(&self) -> &[ProviderConfig] {

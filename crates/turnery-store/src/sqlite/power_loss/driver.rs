@@ -21,6 +21,8 @@ pub(super) enum Mutation {
     NoCheckpointFlush,
     /// A failed flush is taken for a successful one.
     ForgottenFailure,
+    /// The name of a log that was begun without a flush is never flushed.
+    ForgottenName,
 }
 
 /// A store on a simulated disk.
@@ -142,6 +144,7 @@ impl Driver {
                 Mutation::SplitCommit => {}
                 Mutation::NoCheckpointFlush => db.sql.pragma_update(None, "synchronous", "OFF")?,
                 Mutation::ForgottenFailure => db.wal.forget_failure(),
+                Mutation::ForgottenName => db.wal.forget_name(),
             }
             Ok(())
         });
@@ -161,5 +164,9 @@ impl Driver {
 
 /// Opens a store with a clock that stands at this time. Unit: seconds.
 pub(super) fn open(path: PathBuf, durability: Durability, seconds: u64) -> SqliteStore {
-    SqliteStore::with_clock(path, Clock::new(move || at(seconds))).with_durability(durability)
+    let store = SqliteStore::with_clock(path, Clock::new(move || at(seconds)));
+    let store = store.with_durability(durability);
+    // As an agent does.
+    store.writer.prepare();
+    store
 }

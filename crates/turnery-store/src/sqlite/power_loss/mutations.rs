@@ -71,6 +71,17 @@ async fn checkpoint_without_flush_is_caught() {
     assert_ne!(complaints(driver).await, [""; 0]);
 }
 
+/// The second session is in a log that was begun when the database was opened.
+#[tokio::test]
+async fn unflushed_name_of_a_begun_log_is_caught() {
+    const REOPENED: &[Op] = &[Op::Create("s1"), Op::Reopen, Op::Create("s2")];
+    let log = log_of(Driver::new(Durability::Process), REOPENED).await;
+    assert_eq!(check_log(&log, REOPENED).await.1, [""; 0]);
+    let driver = with_mutation(Durability::Process, Mutation::ForgottenName);
+    let log = log_of(driver, REOPENED).await;
+    assert_ne!(check_log(&log, REOPENED).await.1, [""; 0]);
+}
+
 /// The flush of a commit fails, and the next one succeeds without writing the first commit again.
 #[tokio::test]
 async fn forgotten_failure_of_a_flush_is_caught() {

@@ -30,9 +30,33 @@ async fn log_of_a_prepared_writer_has_its_header() {
         if prepares {
             worker.prepare();
         }
-        let is_empty = worker.call(|db| Ok(db.wal.is_empty())).await;
-        assert_eq!(is_empty, Ok(!prepares));
+        let state = worker.call(|db| {
+            let mode = db
+                .sql
+                .pragma_query_value(None, "synchronous", |row| row.get(0))?;
+            Ok((db.wal.is_empty(), mode))
+        });
+        // In the mode NORMAL, in which a checkpoint is flushed.
+        assert_eq!(state.await, Ok((!prepares, 1)));
     }
+}
+
+/// A log that another process has begun is not begun again: its commits would be lost.
+#[tokio::test]
+async fn log_of_another_process_stays() {
+    let (folder, other) = worker_of_existing().await;
+    let write = |db: &mut Db| Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?);
+    other.call(write).await.unwrap();
+    let path = folder.path().join("sessions.db");
+    let log = folder.path().join("sessions.db-wal");
+    let before = fs::read(&log).unwrap();
+    let opened = Db::open(&path, Durability::Process, true).unwrap();
+    assert_eq!(fs::read(&log).unwrap(), before);
+    // The connection flushes like any other.
+    let mode = opened
+        .sql
+        .pragma_query_value(None, "synchronous", |row| row.get(0));
+    assert_eq!(mode, Ok(1));
 }
 
 /// The header is written and flushed when the log begins again after it was copied: once, not by the next job.
