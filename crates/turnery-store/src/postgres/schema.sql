@@ -152,9 +152,9 @@ CREATE INDEX search_chunks_words ON search_chunks
 
 -- Bloom filters of the pairs and triples of words in many chunks. Only searches for phrases write them.
 CREATE TABLE search_filters (
-    chunks bigint[] NOT NULL,              -- at most 1,024; some may be gone
+    chunks bigint[] NOT NULL,              -- at most 256; some may be gone
     size   integer NOT NULL,               -- bits of a filter
-    bits   bytea NOT NULL                  -- for each bit a slice of 128 bytes: this bit of each chunk, in their order
+    bits   bytea NOT NULL                  -- for each bit a slice of 32 bytes: this bit of each chunk, in their order
 );
 
 -- Slices are read one by one.

@@ -47,7 +47,9 @@ macro_rules! page_of {
             $number,
             " AND (SELECT coalesce(bool_and(( \
                      SELECT TRUE FROM search_chunks c \
-                     WHERE c.session_id = s.session_id AND strpos(c.words, t.needle) > 0 LIMIT 1) IS TRUE), TRUE) \
+                     WHERE c.session_id = s.session_id AND CASE \
+                         WHEN (c.chunk, t.place) IN (SELECT e.chunk, e.place FROM excluded e) THEN FALSE \
+                         ELSE strpos(c.words, t.needle) > 0 END LIMIT 1) IS TRUE), TRUE) \
                  FROM terms t WHERE t.is_phrase) \
              LIMIT $6"
         )
@@ -61,7 +63,7 @@ const FIND: &str = concat!(
      excluded AS MATERIALIZED ( \
          SELECT p.place, u.chunk FROM search_filters f CROSS JOIN LATERAL ( \
              SELECT g.place, \
-                 bit_and(('x' || encode(substr(f.bits, (g.hash % f.size)::integer * 128 + 1, 128), 'hex'))::bit(1024)) \
+                 bit_and(('x' || encode(substr(f.bits, (g.hash % f.size)::integer * 32 + 1, 32), 'hex'))::bit(256)) \
                      AS may_have \
              FROM unnest($10::bigint[], $11::bigint[]) AS g (place, hash) GROUP BY g.place) AS p \
          CROSS JOIN LATERAL unnest(f.chunks) WITH ORDINALITY AS u (chunk, number) \

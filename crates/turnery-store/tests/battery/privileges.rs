@@ -325,7 +325,7 @@ async fn row_security_shows_each_owner_their_rows_only() {
     let client = database.connect_as(&ann, &schema).await;
     let rest = "INSERT INTO repairs (session_id, at, place, field) VALUES ('s1', now(), 'session', 'roots'); \
                 INSERT INTO followers VALUES ('s1', now()) ON CONFLICT DO NOTHING; \
-                INSERT INTO search_filters SELECT array_agg(chunk), 1, decode(repeat('ff', 128), 'hex') FROM search_chunks";
+                INSERT INTO search_filters SELECT array_agg(chunk), 1, decode(repeat('ff', 32), 'hex') FROM search_chunks";
     client.batch_execute(rest).await.unwrap();
 
     // Every table has rows, and the other owner sees none of them.

@@ -1,4 +1,4 @@
-//! Searches with the filters of phrases, which a store otherwise has from 1,024 chunks on.
+//! Searches with the filters of phrases, which a store otherwise has from 256 chunks on.
 
 use super::{
     mutations::{assert_found, instead, run_with, world_behind},
@@ -10,12 +10,12 @@ use crate::{
 };
 
 /// No flaw: few chunks get filters.
-const FEW_CHUNKS: Replacement = instead("FROM unfiltered) >= 1024", "FROM unfiltered) >= 1");
+const FEW_CHUNKS: Replacement = instead("FROM unfiltered) >= 256", "FROM unfiltered) >= 1");
 
 /// All texts have each phrase, so that only the filters decide.
 const NO_TEXTS: Replacement = instead(
-    "strpos(c.words, t.needle) > 0 LIMIT 1",
-    "strpos(c.words, t.needle) >= 0 LIMIT 1",
+    "ELSE strpos(c.words, t.needle) > 0 END",
+    "ELSE strpos(c.words, t.needle) >= 0 END",
 );
 
 /// Chunks that may have a phrase are excluded, in place of those that cannot.
@@ -62,8 +62,8 @@ async fn phrases_are_found_with_filters() {
     }
 }
 
-/// Without the texts: 60 sessions have the words of the phrases, and one has the phrases. About one of twelve others has
-/// the bits of a pair by chance.
+/// Without the texts: 60 sessions have the words of the phrases, and one has the phrases. A few others have the
+/// bits of a pair by chance.
 async fn filters_alone_exclude_most(world: &World) {
     let store = &*world.store;
     for number in 0..60 {
