@@ -24,7 +24,7 @@ GRANT USAGE ON SCHEMA :"schema" TO :"owners";
 SET LOCAL search_path = :"schema";
 
 -- The least rights with which all but a migration and a vacuum works. With a session, the server deletes its rows in
--- other tables by itself.
+-- other tables but search_filters by itself.
 GRANT SELECT ON format TO :"owners";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hosts, sessions, outbox, followers TO :"owners";
 GRANT SELECT, INSERT, UPDATE ON loops, notes TO :"owners";
@@ -85,10 +85,12 @@ DROP POLICY IF EXISTS own ON search_chunks;
 CREATE POLICY own ON search_chunks TO :"owners"
     USING (EXISTS (SELECT FROM sessions s WHERE s.session_id = search_chunks.session_id));
 
--- An owner's search adds filters of its own chunks only.
+-- An owner's search adds filters of its own chunks only; those of the administrator adds none.
 ALTER TABLE search_filters ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS own ON search_filters;
 CREATE POLICY own ON search_filters TO :"owners"
-    USING (EXISTS (SELECT FROM search_chunks c WHERE c.chunk = ANY (search_filters.chunks)));
+    USING (NOT EXISTS (
+        SELECT FROM unnest(search_filters.sessions) AS u (id)
+        WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.session_id = u.id)));
 
 COMMIT;

@@ -43,9 +43,6 @@ pub(crate) fn serve(
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
     let mut app = App::load(global, Config::from(args.choice).over(flags));
-    // First, since the `initialize` response lists the login methods. Read in the background.
-    app.live_providers.read_on(runtime.runtime.handle());
-    app.live_providers.prefetch();
     app.settings_resolver.runs_queued_prompts = true;
     let store: Arc<dyn Store> = match args.no_store {
         true => Arc::new(MemoryStore::new()),
@@ -55,7 +52,10 @@ pub(crate) fn serve(
             opened => opened?,
         },
     };
-    // Takes longest: the first session waits for it.
+    // The `initialize` response lists the login methods, so the key file is read first, in the background.
+    app.live_providers.read_on(runtime.runtime.handle());
+    app.live_providers.prefetch();
+    // The first session waits for the store.
     store.prepare();
     let login = login_methods(&app);
     let (live_providers, watched) = (
@@ -99,7 +99,7 @@ pub(crate) fn serve(
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
-    // Meanwhile the rest is closed.
+    // Beside the rest of the shutdown.
     watched.stop_watching();
     runtime.shutdown(RUNTIME_SHUTDOWN_TIMEOUT);
     watchdog.beat();

@@ -20,10 +20,8 @@ const LOCK_FAMILY: &str = concat!(
      ORDER BY s.session_id FOR UPDATE OF s"
 );
 
-/// Deletes sessions, and the filters that tell what phrases they had. Chunks that share the filters get new ones.
-const DELETE: &str = "WITH filters AS ( \
-         DELETE FROM search_filters f WHERE f.chunks && ARRAY( \
-             SELECT c.chunk FROM search_chunks c WHERE c.session_id = ANY ($1))) \
+/// Deletes sessions, and the rows with filters of their chunks. The other chunks of such a row get new filters.
+const DELETE: &str = "WITH filters AS (DELETE FROM search_filters f WHERE f.sessions && $1) \
      DELETE FROM sessions WHERE session_id = ANY ($1)";
 
 /// Deletes a session with its descendants. Unless `is_forced`, fails while one of them may be in use. Returns the

@@ -24,9 +24,12 @@ CREATE INDEX sessions_unsearched ON sessions (session_id)
     WHERE head_version <> searched_version OR title IS DISTINCT FROM searched_title;
 
 CREATE TABLE search_filters (
-    chunks bigint[] NOT NULL,
-    size   integer NOT NULL,
-    bits   bytea NOT NULL
+    sessions text[] COLLATE "C" NOT NULL,
+    chunks   bigint[] NOT NULL,
+    size     integer NOT NULL CHECK (size > 0),
+    bits     bytea NOT NULL CHECK (octet_length(bits) = size * 32)
 );
+
+CREATE UNIQUE INDEX search_filters_from ON search_filters ((chunks[1]));
 
 ALTER TABLE search_filters ALTER bits SET STORAGE EXTERNAL;

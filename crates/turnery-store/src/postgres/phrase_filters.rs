@@ -4,8 +4,8 @@
 //! [`FILTER_CHUNKS`] chunks: the pairs and triples of words that follow each other. The filters are stored bit by bit, one
 //! slice for the same bit of all of them, so that a search reads three slices for each pair or triple of its phrase.
 //!
-//! Only searches for phrases write filters, once there are enough chunks without one. Such chunks, and those of titles, are
-//! read by every search for words that they have.
+//! Only searches for phrases write filters, once there are enough chunks without one. Chunks without a filter, and those of
+//! titles, are read by every search for a phrase whose words they have.
 
 use super::{
     connection::{Connection, Parameters},
@@ -37,25 +37,32 @@ const ADD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest sequence of words that is in a filter.
 const MAX_GRAM: usize = 3;
 
-/// Chunks of texts without a filter, if they are enough for a row.
+/// Chunks of texts without a filter, if they are enough for a row. None for a role that sees the chunks of other owners:
+/// their filters belong to themselves.
 const SELECT_UNFILTERED: &str = "WITH unfiltered AS MATERIALIZED ( \
          SELECT c.chunk, octet_length(c.words)::bigint AS size FROM search_chunks c \
          WHERE c.first_loop > 0 AND NOT EXISTS ( \
              SELECT FROM search_filters f CROSS JOIN LATERAL unnest(f.chunks) AS u (chunk) WHERE u.chunk = c.chunk)) \
-     SELECT chunk, size FROM unfiltered WHERE (SELECT count(*) FROM unfiltered) >= 256 ORDER BY chunk LIMIT 256";
+     SELECT chunk, size FROM unfiltered WHERE (SELECT count(*) FROM unfiltered) >= 256 AND ( \
+         row_security_active('search_filters') \
+         OR NOT (SELECT relrowsecurity FROM pg_class WHERE oid = 'search_filters'::regclass)) \
+     ORDER BY chunk";
 
-/// Deletes rows most of whose chunks have been replaced: their sessions have gone on.
+/// Deletes rows most of whose chunks have been replaced, since their sessions have gone on, and those of sessions that an
+/// earlier version has deleted.
 const DELETE_OUTDATED: &str = "DELETE FROM search_filters f WHERE 2 * ( \
-     SELECT count(*) FROM search_chunks c WHERE c.chunk = ANY (f.chunks)) < cardinality(f.chunks)";
+         SELECT count(*) FROM search_chunks c WHERE c.chunk = ANY (f.chunks)) < cardinality(f.chunks) \
+     OR EXISTS (SELECT FROM unnest(f.sessions) AS u (id) \
+         WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.session_id = u.id))";
 
 const SELECT_WORDS: &str = "SELECT chunk, words FROM search_chunks WHERE chunk = ANY ($1)";
 
-/// Adds a row. Sessions are locked, so that none is deleted meanwhile: that deletes its filters.
-const ADD_FILTERS: &str = "INSERT INTO search_filters (chunks, size, bits) SELECT $1::bigint[], $2, $3 WHERE ( \
-         SELECT count(*) FROM ( \
-             SELECT FROM search_chunks c JOIN sessions s ON s.session_id = c.session_id \
-             WHERE c.chunk = ANY ($1) FOR KEY SHARE OF s) AS c) = cardinality($1) \
-     AND NOT EXISTS (SELECT FROM search_filters f WHERE f.chunks && $1)";
+/// Adds a row, unless one of its chunks is gone. Sessions are locked, so that a deletion waits, and then deletes the row too.
+const ADD_FILTERS: &str = "INSERT INTO search_filters (sessions, chunks, size, bits) \
+     SELECT array_agg(DISTINCT c.session_id), $1::bigint[], $2::integer, $3::bytea FROM ( \
+         SELECT c.session_id FROM search_chunks c JOIN sessions s ON s.session_id = c.session_id \
+         WHERE c.chunk = ANY ($1) FOR KEY SHARE OF s) AS c \
+     HAVING count(*) = cardinality($1) ON CONFLICT DO NOTHING";
 
 /// Filters of up to [`FILTER_CHUNKS`] chunks, slice by slice.
 struct Filters {
@@ -156,6 +163,7 @@ impl PhraseHashes {
 /// Adds filters of chunks that have none, if there are enough.
 pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
     let mut chunks = shared.run(CALL_TIMEOUT, select_unfiltered).await?;
+    let mut is_first = true;
     if chunks.is_empty() {
         return Ok(());
     }
@@ -165,20 +173,22 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
     if deleted.await? > 0 {
         chunks = shared.run(CALL_TIMEOUT, select_unfiltered).await?;
     }
-    while !chunks.is_empty() {
+    for chunks in chunks.chunks(FILTER_CHUNKS) {
+        // The rest waits for more. A row may have fewer where the statement asks for fewer.
+        if chunks.len() < FILTER_CHUNKS && !is_first {
+            break;
+        }
+        is_first = false;
         let ids: Vec<i64> = chunks.iter().map(|(id, _)| *id).collect();
         let sizes: Vec<usize> = chunks.iter().map(|(_, size)| *size).collect();
         let filters = filters_of(shared, &ids, Filters::new(&sizes)).await?;
         let size = i32::try_from(filters.size).unwrap_or(i32::MAX);
+        // Nothing is added if a session was deleted, or another search was faster: later searches go on.
         let added = shared.run(ADD_TIMEOUT, async |connection| {
             let parameters: Parameters<'_> = &[&ids, &size, &filters.bits];
             connection.execute(ADD_FILTERS, parameters).await
         });
-        // Otherwise a session was deleted, or another search was faster: the next search goes on.
-        if added.await? == 0 {
-            break;
-        }
-        chunks = shared.run(CALL_TIMEOUT, select_unfiltered).await?;
+        added.await?;
     }
     Ok(())
 }
@@ -215,7 +225,7 @@ async fn filters_of(
     Ok(filters)
 }
 
-/// Returns the next chunks of a row, each with the size of its words.
+/// Returns the chunks without a filter, each with the size of its words.
 async fn select_unfiltered(connection: &Connection) -> Result<Vec<(i64, usize)>, PgError> {
     let rows = connection.query(SELECT_UNFILTERED, &[]).await?;
     let chunks = rows.iter().map(|row| {
@@ -277,7 +287,7 @@ mod tests {
         assert_eq!(hashes_of("one_two_three"), of(&["one two"]));
         assert_eq!(hashes_of("one two"), [0; 0]);
         let terms = SearchTerms::parse("one \"two three\"");
-        assert_eq!(PhraseHashes::new(terms.iter()).places, [2, 2]);
+        assert_eq!(PhraseHashes::new(terms.iter()).places, [2, 2, 2]);
     }
 
     proptest! {

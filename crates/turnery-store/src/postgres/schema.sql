@@ -152,10 +152,14 @@ CREATE INDEX search_chunks_words ON search_chunks
 
 -- Bloom filters of the pairs and triples of words in many chunks. Only searches for phrases write them.
 CREATE TABLE search_filters (
-    chunks bigint[] NOT NULL,              -- at most 256; some may be gone
-    size   integer NOT NULL,               -- bits of a filter
-    bits   bytea NOT NULL                  -- for each bit a slice of 32 bytes: this bit of each chunk, in their order
+    sessions text[] COLLATE "C" NOT NULL,  -- of the chunks
+    chunks   bigint[] NOT NULL,            -- at most 256; some may be gone
+    size     integer NOT NULL CHECK (size > 0),                    -- bits of a filter
+    bits     bytea NOT NULL CHECK (octet_length(bits) = size * 32) -- for each bit a slice: this bit of each chunk, in their order
 );
+
+-- Two searches at the same time add the same filters once.
+CREATE UNIQUE INDEX search_filters_from ON search_filters ((chunks[1]));
 
 -- Slices are read one by one.
 ALTER TABLE search_filters ALTER bits SET STORAGE EXTERNAL;

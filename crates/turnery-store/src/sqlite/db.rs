@@ -5,7 +5,7 @@ use super::{
     flush::WriteAheadLog,
     job_error::JobError,
     loop_numbers::LoopNumbers,
-    open::{SCHEMA_VERSION, open},
+    open::{open, write_version_again},
     open_files::{DatabaseIdentity, OpenFiles},
     sessions,
     transaction::write,
@@ -14,6 +14,7 @@ use crate::{Durability, ListQuery, NewSession, StoreError};
 use rusqlite::{Connection, config::DbConfig};
 use std::{
     collections::HashMap,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -56,7 +57,9 @@ impl Db {
         durability: Durability,
         begins_log: bool,
     ) -> Result<Self, StoreError> {
-        let wal = Arc::new(WriteAheadLog::new(path, durability));
+        // SQLite keeps the log beside the file that a link names.
+        let database = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let wal = Arc::new(WriteAheadLog::new(&database, durability));
         let (sql, files) = open(path, &wal, begins_log)?;
         Ok(Self {
             sql,
@@ -82,11 +85,7 @@ impl Db {
     /// Writes the first page of a log that is empty or completely copied. SQLite flushes the header of the log then, so
     /// the next job that writes need not wait for that.
     pub(super) fn begin_log(&self) {
-        self.try_at_once("begin the log", |sql| {
-            write(sql, |db| {
-                Ok(db.pragma_update(None, "user_version", SCHEMA_VERSION)?)
-            })
-        });
+        self.try_at_once("begin the log", |sql| write(sql, write_version_again));
     }
 
     /// Compiles the statements of the first requests and reads the pages that they need. Changes nothing.

@@ -112,7 +112,7 @@ struct DeadlineState {
 }
 
 impl DeadlineWatcher {
-    /// Creates a watcher whose thread starts with the first deadline, unless it is started before.
+    /// Creates a watcher. Call [`start`](Self::start) before the first deadline is added.
     pub(super) fn new(path: PathBuf, on_stall: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
         Arc::new(Self {
             path,
@@ -122,7 +122,7 @@ impl DeadlineWatcher {
         })
     }
 
-    /// Starts the thread, if it is not running. Without it, a job that hangs is never answered.
+    /// Starts the thread, unless it is running. Without it, a job that hangs is never answered.
     pub(super) fn start(self: &Arc<Self>) -> std::io::Result<()> {
         let mut state = self.lock();
         if !state.has_thread && !state.is_closed {

@@ -45,7 +45,7 @@ pub(super) struct WriteAheadLog {
     is_pending: AtomicBool,
     /// A flush failed, so the log must be written again.
     has_failed: AtomicBool,
-    /// The log is new, and its name not flushed.
+    /// The folder of the log must be flushed too: this process or another one may have begun the log without that.
     has_unflushed_name: AtomicBool,
     /// Pages in the log after the last commit of this connection.
     pages: AtomicU32,
@@ -65,7 +65,7 @@ impl WriteAheadLog {
             file: OnceLock::new(),
             is_pending: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
-            has_unflushed_name: AtomicBool::new(false),
+            has_unflushed_name: AtomicBool::new(durability == Durability::Process),
             pages: AtomicU32::new(0),
             #[cfg(test)]
             flushes: std::sync::atomic::AtomicUsize::new(0),
@@ -89,12 +89,10 @@ impl WriteAheadLog {
 
     /// Returns true if the log has no header yet.
     pub(super) fn is_empty(&self) -> bool {
-        fs::metadata(&self.path).map_or(true, |log| log.len() == 0)
-    }
-
-    /// Records that the log was created without flushing its folder, which the first flush does.
-    pub(super) fn note_unflushed_name(&self) {
-        self.has_unflushed_name.store(true, Ordering::Relaxed);
+        match fs::metadata(&self.path) {
+            Ok(log) => log.len() == 0,
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
     }
 
     /// Records the number of pages in the log after a commit.

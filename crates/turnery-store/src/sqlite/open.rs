@@ -137,18 +137,23 @@ fn connect(
 /// writing.
 ///
 /// SQLite flushes the header of a log before the first commit, and the folder. Only in a log that is used again could a
-/// power cut leave a new header before old commits; here the first flush of a commit is early enough. With
+/// power cut leave a new header before old commits; in an empty one, both are flushed with the first commit that must be. With
 /// [`Durability::Power`], a commit whose flush fails would have to write the header again.
-fn begin_empty_log(db: &Connection, wal: &WriteAheadLog) -> Result<(), JobError> {
+pub(super) fn begin_empty_log(db: &Connection, wal: &WriteAheadLog) -> Result<(), JobError> {
     db.busy_timeout(Duration::ZERO)?;
     write(db, |db| {
         // Nobody else writes now.
-        if wal.is_empty() {
-            db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
-            wal.note_unflushed_name();
+        match wal.is_empty() {
+            true => write_version_again(db),
+            false => Ok(()),
         }
-        Ok(())
     })
+}
+
+/// Writes the first page of the log, within a transaction. Changes nothing, also if a newer version has migrated the tables.
+pub(super) fn write_version_again(db: &Connection) -> Result<(), JobError> {
+    let version = schema_version(db)?;
+    Ok(db.pragma_update(None, "user_version", version)?)
 }
 
 /// Switches to write-ahead logging and returns the journal mode that is then in use. Retries while another

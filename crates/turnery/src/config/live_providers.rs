@@ -190,9 +190,10 @@ impl LiveProviders {
         }
     }
 
-    /// Drops the watch of the key file on a thread of its own, which may take milliseconds.
+    /// Drops the watch of the key file on a thread of its own, since that may take milliseconds.
     pub(crate) fn stop_watching(&self) {
-        if let Some(watch) = self.key_reader.state().file_watch.take() {
+        let watch = self.key_reader.state().file_watch.take();
+        if let Some(watch) = watch {
             let dropping = thread::Builder::new().spawn(move || drop(watch));
             if let Err(error) = dropping {
                 tracing::debug!(%error, "failed to start a thread");

@@ -1,6 +1,9 @@
 //! Tests what a worker does before its first job.
 
-use super::{super::db::Db, *};
+use super::{
+    super::{db::Db, open::begin_empty_log},
+    *,
+};
 use std::fs;
 
 /// Returns a worker beside an empty database.
@@ -51,6 +54,8 @@ async fn log_of_another_process_stays() {
     let log = folder.path().join("sessions.db-wal");
     let before = fs::read(&log).unwrap();
     let opened = Db::open(&path, Durability::Process, true).unwrap();
+    // As if the other process had begun it only now.
+    begin_empty_log(&opened.sql, &opened.wal).unwrap();
     assert_eq!(fs::read(&log).unwrap(), before);
     // The connection flushes like any other.
     let mode = opened
@@ -111,4 +116,21 @@ async fn warming_up_waits_for_no_other_process() {
     });
     assert_eq!(warmed.await, Ok(true));
     other.execute_batch("ROLLBACK").unwrap();
+}
+
+/// SQLite keeps the log beside the file that the link names.
+#[cfg(unix)]
+#[tokio::test]
+async fn log_of_a_linked_database_is_flushed() {
+    let (folder, first) = worker_of_existing().await;
+    drop(first);
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(folder.path().join("sessions.db"), &link).unwrap();
+    let worker = Worker::new(link, "writer");
+    worker.prepare();
+    let write = |db: &mut Db| Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?);
+    worker.call_flushed(write).await.unwrap();
+    // The thread flushes before it takes the next job.
+    let state = worker.call(|db| Ok((db.wal.is_flushed(), db.wal.is_empty())));
+    assert_eq!(state.await, Ok((true, false)));
 }

@@ -51,6 +51,7 @@ fn stored_key_applies_until_it_is_removed() {
         assert_eq!(live_providers.default_model().to_string(), "openai/gpt-5.1");
         // The next read begins a new watch.
         live_providers.stop_watching();
+        assert!(live_providers.key_reader.state().file_watch.is_none());
         write("sk-2");
         assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-2"));
         keys.write(&StoredKeys::new()).unwrap();
