@@ -404,6 +404,32 @@ async fn row_security_shows_each_owner_their_rows_only() {
     assert_eq!(own.check(None).await, Ok(Vec::new()));
 }
 
+/// A role that sees all chunks would mix those of several owners in one row of filters.
+#[tokio::test]
+async fn only_owners_add_filters_of_their_phrases() {
+    let database = TestDatabase::create().await;
+    let (schema, [ann, bob]) = shared_schema(&database).await;
+    let own = database.store(&ann, &schema);
+    own.create(new_session("s1")).await.unwrap();
+    // Now the search has nothing of its own to add.
+    assert_eq!(found(&own, "nothing").await, [""; 0]);
+    let client = database.connect_as(&ann, &schema).await;
+    let chunks = "INSERT INTO search_chunks (session_id, first_loop, last_loop, words) \
+                  SELECT 's1', 1, 1, ' one two ' FROM generate_series(1, 256)";
+    client.batch_execute(chunks).await.unwrap();
+    let filters = format!("SELECT count(*) FROM \"{schema}\".search_filters");
+    let nobody: &[&str] = &[];
+    for (role, ids, expected) in [
+        (database.role("admin"), ["s1"].as_slice(), 0),
+        (bob, nobody, 0),
+        (ann, ["s1"].as_slice(), 1),
+    ] {
+        let store = database.store(&role, &schema);
+        assert_eq!(found(&store, "\"one two\"").await, ids, "{role}");
+        assert_eq!(count(&database.admin, &filters).await, expected, "{role}");
+    }
+}
+
 /// With the rights to use tables, those of an older version are refused, not changed.
 #[tokio::test]
 async fn role_without_the_right_to_migrate_is_told() {
