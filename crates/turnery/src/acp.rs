@@ -58,10 +58,8 @@ pub(crate) fn serve(
     // The first session waits for the store.
     store.prepare();
     let login = login_methods(&app);
-    let (live_providers, watched) = (
-        Arc::clone(&app.live_providers),
-        Arc::clone(&app.live_providers),
-    );
+    let live_providers = Arc::clone(&app.live_providers);
+    let watched = Arc::clone(&live_providers);
     let telemetry = Telemetry::start();
     let trace = telemetry.sink(&app.live_providers);
     let agent = Arc::new(app.into_agent(Arc::clone(&store), trace));

@@ -26,8 +26,7 @@ CREATE INDEX sessions_unsearched ON sessions (session_id)
 CREATE TABLE search_filters (
     sessions text[] COLLATE "C" NOT NULL,
     chunks   bigint[] NOT NULL,
-    size     integer NOT NULL CHECK (size > 0),
-    bits     bytea NOT NULL CHECK (octet_length(bits) = size * 32)
+    bits     bytea NOT NULL CHECK (octet_length(bits) >= 32 AND octet_length(bits) % 32 = 0)
 );
 
 CREATE UNIQUE INDEX search_filters_from ON search_filters ((chunks[1]));

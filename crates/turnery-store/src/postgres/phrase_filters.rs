@@ -8,7 +8,7 @@
 //! titles, are read by every search for a phrase whose words they have.
 
 use super::{
-    connection::{Connection, Parameters},
+    connection::Connection,
     engine::{CALL_TIMEOUT, Shared},
     pg_error::PgError,
     rows::Columns,
@@ -37,16 +37,15 @@ const ADD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest sequence of words that is in a filter.
 const MAX_GRAM: usize = 3;
 
-/// Chunks of texts without a filter, if they are enough for a row. None for a role that sees the chunks of other owners:
-/// their filters belong to themselves.
+/// Chunks of texts without a filter, as many as fill rows. None for a role that sees the chunks of other owners: their
+/// filters belong to themselves.
 const SELECT_UNFILTERED: &str = "WITH unfiltered AS MATERIALIZED ( \
          SELECT c.chunk, octet_length(c.words)::bigint AS size FROM search_chunks c \
          WHERE c.first_loop > 0 AND NOT EXISTS ( \
              SELECT FROM search_filters f CROSS JOIN LATERAL unnest(f.chunks) AS u (chunk) WHERE u.chunk = c.chunk)) \
-     SELECT chunk, size FROM unfiltered WHERE (SELECT count(*) FROM unfiltered) >= 256 AND ( \
-         row_security_active('search_filters') \
-         OR NOT (SELECT relrowsecurity FROM pg_class WHERE oid = 'search_filters'::regclass)) \
-     ORDER BY chunk";
+     SELECT chunk, size FROM unfiltered WHERE row_security_active('search_filters') \
+         OR NOT (SELECT relrowsecurity FROM pg_class WHERE oid = 'search_filters'::regclass) \
+     ORDER BY chunk LIMIT (SELECT count(*) / 256 * 256 FROM unfiltered)";
 
 /// Deletes rows most of whose chunks have been replaced, since their sessions have gone on, and those of sessions that an
 /// earlier version has deleted.
@@ -58,8 +57,8 @@ const DELETE_OUTDATED: &str = "DELETE FROM search_filters f WHERE 2 * ( \
 const SELECT_WORDS: &str = "SELECT chunk, words FROM search_chunks WHERE chunk = ANY ($1)";
 
 /// Adds a row, unless one of its chunks is gone. Sessions are locked, so that a deletion waits, and then deletes the row too.
-const ADD_FILTERS: &str = "INSERT INTO search_filters (sessions, chunks, size, bits) \
-     SELECT array_agg(DISTINCT c.session_id), $1::bigint[], $2::integer, $3::bytea FROM ( \
+const ADD_FILTERS: &str = "INSERT INTO search_filters (sessions, chunks, bits) \
+     SELECT array_agg(DISTINCT c.session_id), $1::bigint[], $2::bytea FROM ( \
          SELECT c.session_id FROM search_chunks c JOIN sessions s ON s.session_id = c.session_id \
          WHERE c.chunk = ANY ($1) FOR KEY SHARE OF s) AS c \
      HAVING count(*) = cardinality($1) ON CONFLICT DO NOTHING";
@@ -163,7 +162,6 @@ impl PhraseHashes {
 /// Adds filters of chunks that have none, if there are enough.
 pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
     let mut chunks = shared.run(CALL_TIMEOUT, select_unfiltered).await?;
-    let mut is_first = true;
     if chunks.is_empty() {
         return Ok(());
     }
@@ -174,19 +172,14 @@ pub(super) async fn update(shared: &Shared) -> Result<(), StoreError> {
         chunks = shared.run(CALL_TIMEOUT, select_unfiltered).await?;
     }
     for chunks in chunks.chunks(FILTER_CHUNKS) {
-        // The rest waits for more. A row may have fewer where the statement asks for fewer.
-        if chunks.len() < FILTER_CHUNKS && !is_first {
-            break;
-        }
-        is_first = false;
         let ids: Vec<i64> = chunks.iter().map(|(id, _)| *id).collect();
         let sizes: Vec<usize> = chunks.iter().map(|(_, size)| *size).collect();
         let filters = filters_of(shared, &ids, Filters::new(&sizes)).await?;
-        let size = i32::try_from(filters.size).unwrap_or(i32::MAX);
         // Nothing is added if a session was deleted, or another search was faster: later searches go on.
         let added = shared.run(ADD_TIMEOUT, async |connection| {
-            let parameters: Parameters<'_> = &[&ids, &size, &filters.bits];
-            connection.execute(ADD_FILTERS, parameters).await
+            connection
+                .execute(ADD_FILTERS, &[&ids, &filters.bits])
+                .await
         });
         added.await?;
     }

@@ -154,8 +154,8 @@ CREATE INDEX search_chunks_words ON search_chunks
 CREATE TABLE search_filters (
     sessions text[] COLLATE "C" NOT NULL,  -- of the chunks
     chunks   bigint[] NOT NULL,            -- at most 256; some may be gone
-    size     integer NOT NULL CHECK (size > 0),                    -- bits of a filter
-    bits     bytea NOT NULL CHECK (octet_length(bits) = size * 32) -- for each bit a slice: this bit of each chunk, in their order
+    -- For each bit of a filter a slice of 32 bytes: this bit of each chunk, in their order.
+    bits     bytea NOT NULL CHECK (octet_length(bits) >= 32 AND octet_length(bits) % 32 = 0)
 );
 
 -- Two searches at the same time add the same filters once.

@@ -63,7 +63,7 @@ const FIND: &str = concat!(
      excluded AS MATERIALIZED ( \
          SELECT p.place, u.chunk FROM search_filters f CROSS JOIN LATERAL ( \
              SELECT g.place, \
-                 bit_and(('x' || encode(substr(f.bits, (g.hash % f.size)::integer * 32 + 1, 32), 'hex'))::bit(256)) \
+                 bit_and(('x' || encode(substr(f.bits, (g.hash % (octet_length(f.bits) / 32))::integer * 32 + 1, 32), 'hex'))::bit(256)) \
                      AS may_have \
              FROM unnest($10::bigint[], $11::bigint[]) AS g (place, hash) GROUP BY g.place) AS p \
          CROSS JOIN LATERAL unnest(f.chunks) WITH ORDINALITY AS u (chunk, number) \

@@ -325,7 +325,7 @@ async fn row_security_shows_each_owner_their_rows_only() {
     let client = database.connect_as(&ann, &schema).await;
     let rest = "INSERT INTO repairs (session_id, at, place, field) VALUES ('s1', now(), 'session', 'roots'); \
                 INSERT INTO followers VALUES ('s1', now()) ON CONFLICT DO NOTHING; \
-                INSERT INTO search_filters SELECT ARRAY['s1'], array_agg(chunk), 1, decode(repeat('ff', 32), 'hex') \
+                INSERT INTO search_filters SELECT ARRAY['s1'], array_agg(chunk), decode(repeat('ff', 32), 'hex') \
                 FROM search_chunks";
     client.batch_execute(rest).await.unwrap();
 
@@ -379,7 +379,7 @@ async fn row_security_shows_each_owner_their_rows_only() {
         "INSERT INTO texts VALUES ('s1', 'name', 0, 'x')".to_owned(),
         "INSERT INTO journal (session_id, loop_id, seq, at, checksum, body) VALUES ('s1', 'l', 0, '', 0, '')"
             .to_owned(),
-        "INSERT INTO search_filters VALUES (ARRAY['s1'], ARRAY[1], 1, decode(repeat('00', 32), 'hex'))".to_owned(),
+        "INSERT INTO search_filters VALUES (ARRAY['s1'], ARRAY[1], decode(repeat('00', 32), 'hex'))".to_owned(),
         format!("INSERT INTO hosts (machine, process, heartbeat_at, owner) VALUES ('', '', now(), '{ann}')"),
         "UPDATE format SET version = 99".to_owned(),
         "DELETE FROM loops".to_owned(),
